@@ -1,0 +1,1 @@
+"""Generated from protos/atoll/api/submission; see tools/gen_protos.py."""

@@ -1,0 +1,1 @@
+"""Values: what jobs, attempts, inventories, plans and reasons are made of."""

@@ -1,0 +1,83 @@
+"""What a user submits, after parsing and validation."""
+
+import enum
+from dataclasses import dataclass
+
+from atoll.core.model.ids import JobId
+from atoll.core.model.resources import TaskShape
+
+
+class OnLost(enum.StrEnum):
+    """What happens to a run when its cluster falls silent."""
+
+    HOLD = "hold"
+    REQUEUE = "requeue"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskGroup:
+    """Identical tasks of a job. All groups of a job start together or not at all."""
+
+    name: str
+    count: int
+    """Tasks wanted (`num_nodes`, `gang.max`)."""
+    min_count: int
+    """The job may start with this many (`gang.min`); equal to `count` when rigid."""
+    shapes: tuple[TaskShape, ...]
+    """Alternatives in order of preference (`any_of`); one is chosen for the whole group."""
+    run: str
+    setup: str = ""
+    envs: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """All tasks of the job inside one domain of this level."""
+
+    level: str
+    required: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """How a run is told to save its work: the signal, then `grace_s` until SIGTERM."""
+
+    signal: str = "SIGUSR1"
+    grace_s: float = 0.0
+    interval_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """One job. Strings are validated, amounts are integers in base units."""
+
+    name: str
+    queue: str
+    groups: tuple[TaskGroup, ...]
+    priority: int = 0
+    priority_class: str = "normal"
+    labels: tuple[tuple[str, str], ...] = ()
+    secrets: tuple[tuple[str, str], ...] = ()
+    """Environment that no API ever shows again."""
+    output: str = ""
+    """Path pattern for captured output (`%j` job, `%t` rank); empty: the agent's own folder."""
+    ports: tuple[int, ...] = ()
+    time_limit_s: float = 0.0
+    """0: unlimited."""
+    begin_at: float = 0.0
+    """Unix seconds before which the job is not considered; 0: at once."""
+    depends_on: tuple[JobId, ...] = ()
+    """Jobs that must have succeeded first."""
+    array_id: JobId | None = None
+    array_index: int = 0
+    topology: Topology | None = None
+    checkpoint: Checkpoint | None = None
+    on_lost: OnLost = OnLost.HOLD
+    retries: int = 0
+    grace_s: float = 10.0
+    """From SIGTERM to SIGKILL."""
+
+    @property
+    def task_count(self) -> int:
+        """Tasks wanted over all groups."""
+        return sum(group.count for group in self.groups)
