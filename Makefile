@@ -20,7 +20,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Atoll needs Python 3.11 or newer; set PYTHON=")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	test -x $(BIN)/uv || $(BIN)/python -m pip install -q --require-hashes --no-deps -r <(sed -n '/^uv==/,/[^\\]$$/p' constraints.txt)
-	$(BIN)/uv pip sync -q --python $(BIN)/python --require-hashes constraints.txt
+	$(BIN)/uv pip install -q --python $(BIN)/python --require-hashes -r constraints.txt
 	$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -49,3 +49,56 @@ test-compose: setup ## build the images and run them with docker compose
 .PHONY: bench
 bench: setup ## measure the hot paths
 	$(BIN)/python tools/bench.py
+
+tracked = $(shell git ls-files --cached --others --exclude-standard -- $(1))
+DOCKERFILES = $(call tracked,'*Dockerfile' '*Dockerfile.*' ':!*.dockerignore')
+COMPOSE_FILES = $(call tracked,'*compose.yaml' '*compose.*.yaml')
+MANIFESTS = $(call tracked,'deploy/k8s/*.yaml' ':!*kustomization.yaml')
+
+LINTS := lint-code lint-layout lint-types lint-imports lint-protos lint-deploy
+
+.PHONY: lint
+lint: $(STAMP) ## check everything; goes on after a failure, and fails in the end
+	@$(MAKE) --keep-going $(LINTS)
+
+.PHONY: lint-code
+lint-code: $(STAMP) ## ruff: rules and format
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+.PHONY: lint-layout
+lint-layout: $(STAMP) ## where packages are, how long files are
+	$(BIN)/python tools/lint_layout.py
+
+.PHONY: lint-types
+lint-types: $(STAMP) ## mypy --strict
+	$(BIN)/mypy
+
+.PHONY: lint-imports
+lint-imports: $(STAMP) ## who may import whom
+	$(BIN)/lint-imports --no-logo
+
+.PHONY: lint-protos
+lint-protos: $(STAMP) ## buf lint, no breaking change, generated code is current
+	$(BIN)/buf lint
+	$(BIN)/buf breaking protos --against protos/baseline.binpb
+	$(BIN)/python tools/gen_protos.py --check
+
+.PHONY: lint-deploy
+lint-deploy: $(STAMP) ## Dockerfiles, compose files, Kubernetes manifests
+	$(if $(DOCKERFILES),$(BIN)/hadolint $(DOCKERFILES))
+	$(if $(COMPOSE_FILES),$(BIN)/compose-lint check $(COMPOSE_FILES))
+	$(if $(MANIFESTS),$(BIN)/kubernetes-validate --strict --quiet $(MANIFESTS))
+
+.PHONY: format
+format: $(STAMP) ## let ruff fix and format what it can
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+.PHONY: protos
+protos: $(STAMP) ## generate libs/atoll/api again
+	$(BIN)/python tools/gen_protos.py
+
+.PHONY: baseline
+baseline: $(STAMP) ## at a release: later changes must not break the API as it is now
+	$(BIN)/buf build protos --exclude-source-info -o protos/baseline.binpb
