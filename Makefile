@@ -50,10 +50,9 @@ test-compose: setup ## build the images and run them with docker compose
 bench: setup ## measure the hot paths
 	$(BIN)/python tools/bench.py
 
-tracked = $(shell git ls-files --cached --others --exclude-standard -- $(1))
-DOCKERFILES = $(call tracked,'*Dockerfile' '*Dockerfile.*' ':!*.dockerignore')
-COMPOSE_FILES = $(call tracked,'*compose.yaml' '*compose.*.yaml')
-MANIFESTS = $(call tracked,'deploy/k8s/*.yaml' ':!*kustomization.yaml')
+DOCKERFILES = $(shell find deploy -name '*Dockerfile*' -not -name '*.dockerignore' 2>/dev/null)
+COMPOSE_FILES = $(wildcard compose*.yaml) $(shell find deploy -name '*compose*.yaml' 2>/dev/null)
+MANIFESTS = $(shell find deploy/k8s -name '*.yaml' -not -name kustomization.yaml 2>/dev/null)
 
 LINTS := lint-code lint-layout lint-types lint-imports lint-protos lint-deploy
 
@@ -87,7 +86,7 @@ lint-protos: $(STAMP) ## buf lint, no breaking change, generated code is current
 .PHONY: lint-deploy
 lint-deploy: $(STAMP) ## Dockerfiles, compose files, Kubernetes manifests
 	$(if $(DOCKERFILES),$(BIN)/hadolint $(DOCKERFILES))
-	$(if $(COMPOSE_FILES),$(BIN)/compose-lint check $(COMPOSE_FILES))
+	$(if $(strip $(COMPOSE_FILES)),$(BIN)/compose-lint check $(COMPOSE_FILES))
 	$(if $(MANIFESTS),$(BIN)/kubernetes-validate --strict --quiet $(MANIFESTS))
 
 .PHONY: format
