@@ -85,7 +85,7 @@ lint-protos: $(STAMP) ## buf lint, no breaking change, generated code is current
 
 .PHONY: lint-deploy
 lint-deploy: $(STAMP) ## Dockerfiles, compose files, Kubernetes manifests
-	$(if $(DOCKERFILES),$(BIN)/hadolint $(DOCKERFILES))
+	$(if $(DOCKERFILES),$(BIN)/hadolint --no-color --ignore DL3008 $(DOCKERFILES))
 	$(if $(strip $(COMPOSE_FILES)),$(BIN)/compose-lint check $(COMPOSE_FILES))
 	$(if $(MANIFESTS),$(BIN)/kubernetes-validate --strict --quiet $(MANIFESTS))
 
