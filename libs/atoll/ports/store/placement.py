@@ -38,6 +38,8 @@ class AttemptView:
     """Digest of the job's request, as in `Avoidance`."""
     suspects: tuple[NodeId, ...] = ()
     """REJECTED: nodes that could not honour it."""
+    rejected_inventory: int = 0
+    """REJECTED: number of the inventory that the agent saw then."""
 
 
 @dataclass(frozen=True, slots=True)
