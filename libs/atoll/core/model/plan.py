@@ -1,5 +1,7 @@
 """What a cycle decides, and what it decides on."""
 
+import functools
+import hashlib
 from dataclasses import dataclass
 
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId, QueueName
@@ -27,6 +29,12 @@ class GangRequest:
     topology: Topology | None = None
     needs_guard: bool = False
     """`on_lost: requeue`: only clusters whose backend can stop a run by itself."""
+
+
+@functools.lru_cache(maxsize=65_536)
+def shape_key(request: GangRequest) -> str:
+    """Digest of a request, equal for equal ones in every process (`Avoidance.shape_key`)."""
+    return hashlib.blake2b(repr(request).encode(), digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
