@@ -1,0 +1,1 @@
+"""What every process needs around its use cases: settings, logging, servers, loops."""
