@@ -77,6 +77,8 @@ class GangPlacement:
     """Of the job when the snapshot was taken: the compare-and-set of the commit."""
     attempt: AttemptId
     cluster: ClusterName
+    queue: QueueName
+    request: GangRequest
     tasks: tuple[TaskPlacement, ...]
     trace: str = ""
 
