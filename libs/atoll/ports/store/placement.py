@@ -72,6 +72,10 @@ class PlacementTx(LiveRows, Protocol):
         """Lock clusters and their sessions' counters: `sent_seq` cannot move any more."""
         ...
 
+    async def clusters_of(self, attempts: Iterable[AttemptId]) -> dict[AttemptId, ClusterName]:
+        """Where attempts are, unlocked (it never changes); unknown ones are left out."""
+        ...
+
     async def place_jobs(self, placements: Sequence[GangPlacement]) -> set[JobId]:
         """Compare-and-set: QUEUED, wish RUN, unchanged revision -> ASSIGNED. Who won."""
         ...

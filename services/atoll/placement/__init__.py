@@ -1,0 +1,1 @@
+"""The placement service: one leader per shard decides where jobs run; standbys wait."""

@@ -1,0 +1,1 @@
+"""What the leader does, on the core and the ports alone."""
