@@ -1,0 +1,160 @@
+"""Job specs.
+
+A spec on the wire is what a user writes: it may depend on jobs by name and stand for a whole array.
+The model's spec is one job of it, so ids, the place in the array and the number of the priority
+come as arguments.
+"""
+
+from collections.abc import Sequence
+
+from google.protobuf.message import DecodeError
+
+from atoll.api.common.v1 import common_pb2
+from atoll.core.model.ids import JobId
+from atoll.core.model.spec import Checkpoint, JobSpec, OnLost, TaskGroup, Topology
+from atoll.wire.enums import WireError, inverse, to_numbers
+from atoll.wire.shape import pairs, shape_from_proto, shape_to_proto
+
+DEFAULT_QUEUE = "default"
+DEFAULT_PRIORITY_CLASS = "normal"
+DEFAULT_GRACE_S = 10.0
+
+ON_LOST = to_numbers(OnLost, common_pb2.OnLost, prefix="ON_LOST_")
+_ON_LOST_BACK = inverse(ON_LOST)
+
+
+def spec_to_proto(spec: JobSpec, *, secrets: bool = False) -> common_pb2.JobSpec:
+    """The spec; without `secrets` their keys are kept and their values are empty."""
+    proto = common_pb2.JobSpec(
+        name=spec.name,
+        queue=spec.queue,
+        groups=[group_to_proto(group) for group in spec.groups],
+        priority_class=spec.priority_class,
+        labels=dict(spec.labels),
+        secrets={key: text if secrets else "" for key, text in spec.secrets},
+        output=spec.output,
+        ports=spec.ports,
+        time_limit_s=spec.time_limit_s,
+        begin_at=spec.begin_at,
+        depends_on=[common_pb2.Dependency(id=job) for job in spec.depends_on],
+        on_lost=ON_LOST[spec.on_lost],
+        retries=spec.retries,
+        grace_s=spec.grace_s,
+    )
+    if spec.topology is not None:
+        proto.topology.CopyFrom(topology_to_proto(spec.topology))
+    if spec.checkpoint is not None:
+        proto.checkpoint.CopyFrom(_checkpoint_to_proto(spec.checkpoint))
+    return proto
+
+
+def spec_from_proto(
+    proto: common_pb2.JobSpec,
+    *,
+    priority: int = 0,
+    depends_on: Sequence[JobId] | None = None,
+    array: tuple[JobId, int] | None = None,
+) -> JobSpec:
+    """One job of the spec, with the proto's documented defaults filled in.
+
+    `depends_on` replaces the proto's own ids (names among them are the caller's to resolve);
+    `array` is the array's id and this job's place in it.
+    """
+    wanted = dependency_ids(proto) if depends_on is None else depends_on
+    return JobSpec(
+        name=proto.name,
+        queue=proto.queue or DEFAULT_QUEUE,
+        groups=tuple(group_from_proto(group) for group in proto.groups),
+        priority=priority,
+        priority_class=proto.priority_class or DEFAULT_PRIORITY_CLASS,
+        labels=pairs(proto.labels),
+        secrets=pairs(proto.secrets),
+        output=proto.output,
+        ports=tuple(proto.ports),
+        time_limit_s=proto.time_limit_s,
+        begin_at=proto.begin_at,
+        depends_on=tuple(wanted),
+        array_id=array[0] if array else None,
+        array_index=array[1] if array else 0,
+        topology=topology_from_proto(proto.topology) if proto.HasField("topology") else None,
+        checkpoint=_checkpoint_of(proto),
+        on_lost=_ON_LOST_BACK.get(proto.on_lost, OnLost.HOLD),
+        retries=proto.retries,
+        grace_s=proto.grace_s or DEFAULT_GRACE_S,
+    )
+
+
+def dependency_ids(proto: common_pb2.JobSpec) -> tuple[JobId, ...]:
+    """Dependencies given by id, in the order given."""
+    return tuple(JobId(entry.id) for entry in proto.depends_on if entry.HasField("id"))
+
+
+def dependency_names(proto: common_pb2.JobSpec) -> tuple[str, ...]:
+    """Dependencies given by the name of a job in the same call, in the order given."""
+    return tuple(entry.name for entry in proto.depends_on if entry.HasField("name"))
+
+
+def encode_spec(spec: JobSpec, *, secrets: bool) -> bytes:
+    """The spec's bytes, the same for equal specs."""
+    return spec_to_proto(spec, secrets=secrets).SerializeToString(deterministic=True)
+
+
+def parse_spec(data: bytes) -> common_pb2.JobSpec:
+    """Bytes of `encode_spec`; raises WireError."""
+    try:
+        return common_pb2.JobSpec.FromString(data)
+    except DecodeError as error:
+        raise WireError(f"job spec: {error}") from error
+
+
+def group_to_proto(group: TaskGroup) -> common_pb2.TaskGroup:
+    """A task group."""
+    return common_pb2.TaskGroup(
+        name=group.name,
+        count=group.count,
+        min_count=group.min_count,
+        shapes=[shape_to_proto(shape) for shape in group.shapes],
+        run=group.run,
+        setup=group.setup,
+        envs=dict(group.envs),
+    )
+
+
+def group_from_proto(proto: common_pb2.TaskGroup) -> TaskGroup:
+    """A task group; no `min_count` means a rigid one."""
+    return TaskGroup(
+        name=proto.name,
+        count=proto.count,
+        min_count=proto.min_count or proto.count,
+        shapes=tuple(shape_from_proto(shape) for shape in proto.shapes),
+        run=proto.run,
+        setup=proto.setup,
+        envs=pairs(proto.envs),
+    )
+
+
+def topology_to_proto(topology: Topology) -> common_pb2.Topology:
+    """A topology wish."""
+    return common_pb2.Topology(level=topology.level, required=topology.required)
+
+
+def topology_from_proto(proto: common_pb2.Topology) -> Topology:
+    """A topology wish."""
+    return Topology(level=proto.level, required=proto.required)
+
+
+def _checkpoint_to_proto(checkpoint: Checkpoint) -> common_pb2.Checkpoint:
+    return common_pb2.Checkpoint(
+        signal=checkpoint.signal, grace_s=checkpoint.grace_s, interval_s=checkpoint.interval_s
+    )
+
+
+def _checkpoint_of(proto: common_pb2.JobSpec) -> Checkpoint | None:
+    if not proto.HasField("checkpoint"):
+        return None
+    found = proto.checkpoint
+    return Checkpoint(
+        signal=found.signal or Checkpoint().signal,
+        grace_s=found.grace_s,
+        interval_s=found.interval_s,
+    )
