@@ -58,6 +58,8 @@ class Change:
     """Jobs, attempts or nodes by number; empty where names are given."""
     names: tuple[str, ...] = field(default=())
     """Clusters or queues."""
+    echo: bool = False
+    """True: the writer's own `catch_up` is to show it too."""
 
 
 class LiveRows(Protocol):

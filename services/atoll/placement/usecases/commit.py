@@ -12,7 +12,6 @@ from atoll.core.model.messages import ChangeKind, Decision, DecisionKind, Event
 from atoll.core.model.plan import GangPlacement
 from atoll.ports.store.common import Allocation, Change, Fence
 from atoll.ports.store.placement import PlacementStore, PlacementTx
-from atoll.runtime.failpoints import hit
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +61,6 @@ async def commit_placements(
         )
         decisions = [_start(p) for p in placed]
         await _write(tx, placed, decisions)
-        hit("placement.before_commit")
-    hit("placement.after_commit")
     dropped = tuple(p for p in placements if p.job not in won)
     return Committed(after, tuple(placed), dropped, tuple(decisions))
 

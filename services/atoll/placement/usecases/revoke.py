@@ -95,8 +95,9 @@ async def end_attempts(tx: PlacementTx, outcomes: Sequence[Outcome], *, now: flo
     await tx.add_events([event_of(o, now=now) for o in outcomes])
     await tx.changed(
         [
-            Change(ChangeKind.JOBS, ids=tuple(o.job.id for o in outcomes)),
-            Change(ChangeKind.ATTEMPTS, ids=tuple(o.attempt.id for o in outcomes)),
+            # The leader learns what it ended, and which jobs are back, as it learns the rest.
+            Change(ChangeKind.JOBS, ids=tuple(o.job.id for o in outcomes), echo=True),
+            Change(ChangeKind.ATTEMPTS, ids=tuple(o.attempt.id for o in outcomes), echo=True),
         ]
     )
 

@@ -1,0 +1,196 @@
+"""The leader's work, one step at a time; who calls the steps and when is for the loops."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from atoll.core.engine.cycle import CycleLimits, plan
+from atoll.core.engine.verify import verify
+from atoll.core.model.errors import StaleEpoch
+from atoll.core.model.ids import AttemptId, ClusterName, Epoch, JobId, ShardId
+from atoll.core.model.inventory import ClusterState
+from atoll.core.model.lifecycle import JobState, StopCause
+from atoll.core.model.messages import Decision
+from atoll.core.model.plan import Plan
+from atoll.core.policies.interfaces import Policies
+from atoll.core.state.world import World
+from atoll.placement.usecases.commit import Committed, commit_placements
+from atoll.placement.usecases.doom import end_doomed
+from atoll.placement.usecases.memory import Absorbed, LeaderMemory
+from atoll.placement.usecases.rejections import AvoidanceRules, Rejection, RejectionBook
+from atoll.placement.usecases.revoke import Revoked, declare_lost, revoke
+from atoll.placement.usecases.silence import SilenceLimits, SilenceWatch, Verdict
+from atoll.ports.clock import Clock
+from atoll.ports.store.common import Cursor, Fence
+from atoll.ports.store.placement import PlacementStore
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderRules:
+    """The leader's settings."""
+
+    bind_timeout_s: float
+    silence: SilenceLimits
+    avoidance: AvoidanceRules
+    max_placements: int
+    """Placements in one cycle, at most: bounds the transaction."""
+    max_revokes: int
+    """Attempts taken back in one transaction, at most: a lost cluster re-places at this rate."""
+    max_lag: int
+    """Decisions that an agent may have open before it gets no new work."""
+
+
+@dataclass(slots=True)
+class Counters:
+    """What happened since this process leads."""
+
+    cycles: int = 0
+    placements: int = 0
+    rollbacks: int = 0
+    stops: int = 0
+    dropped: int = 0
+
+
+@dataclass(slots=True)
+class Leader:
+    """One term of leadership over one shard. Steps are never run two at a time."""
+
+    store: PlacementStore
+    clock: Clock
+    shard: ShardId
+    rules: LeaderRules
+    policies: Policies
+    memory: LeaderMemory
+    fence: Fence
+    cursor: Cursor
+    watch: SilenceWatch
+    book: RejectionBook
+    counters: Counters = field(default_factory=Counters)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held around every step and every command that writes."""
+
+    async def catch_up(self) -> None:
+        """Learn what changed since the last look, and act on refusals and ended dependencies."""
+        delta = await self.store.catch_up(self.shard, self.cursor)
+        absorbed = self.memory.absorb(delta, now=self.clock.monotonic())
+        self.cursor = delta.cursor
+        await self.act_on(absorbed)
+
+    async def act_on(self, absorbed: Absorbed) -> None:
+        """Remember refusals; let jobs go on whose dependencies ended, or end them."""
+        self.counters.rollbacks += len(absorbed.rejections)
+        await self.note(absorbed.rejections)
+        states = dict(absorbed.ended)
+        if absorbed.new_needs:
+            states |= await self.store.job_states(absorbed.new_needs)
+        await self.settle(states)
+
+    async def note(self, rejections: Sequence[Rejection]) -> None:
+        """Mark nodes that refused, and avoid who refuses again and again."""
+        if not rejections:
+            return
+        now = self.clock.now()
+        rows = [row for r in rejections for row in self.book.note(r, now=now)]
+        suspects = [(node, r.inventory_number) for r in rejections for node in r.nodes]
+        async with self.store.begin() as tx:
+            after = await tx.require(self.fence)
+            await tx.suspect_nodes(suspects)
+            await tx.put_avoidances(rows)
+        self.fence = after
+        self.memory.world.suspect_nodes(suspects)
+        self.memory.world.set_avoidances(self.book.active(now=now))
+
+    async def settle(self, states: Mapping[JobId, JobState]) -> None:
+        """Let jobs go on whose dependencies succeeded; end those whose dependencies did not."""
+        settled = self.memory.settle(dict(states))
+        while settled.doomed:
+            ended = await end_doomed(self.store, self.fence, settled.doomed)
+            self.fence = ended.fence
+            self.memory.world.remove_pending(ended.jobs)
+            settled = self.memory.settle(dict.fromkeys(ended.jobs, JobState.CANCELLED))
+
+    async def take_back(self) -> list[Decision]:
+        """Void or stop what was cancelled or found no answer in time; the decisions to publish."""
+        causes = self.memory.to_revoke(now=self.clock.monotonic())
+        if not causes:
+            return []
+        batch = dict(sorted(causes.items())[: self.rules.max_revokes])
+        revoked = await revoke(self.store, self.fence, batch)
+        self._took_back(batch, revoked)
+        return list(revoked.decisions)
+
+    async def schedule(self) -> Committed | None:
+        """Plan on a frozen snapshot, verify, commit; None when there was nothing to place."""
+        made = await asyncio.to_thread(self._plan, self.clock.now())
+        self.counters.cycles += 1
+        if not made.placements:
+            return None
+        committed = await commit_placements(
+            self.store,
+            self.fence,
+            made.placements,
+            bind_timeout_s=self.rules.bind_timeout_s,
+        )
+        self.fence = committed.fence
+        self.memory.placed(committed.placed, now=self.clock.monotonic())
+        self.counters.placements += len(committed.placed)
+        self.counters.dropped += len(committed.dropped)
+        return committed
+
+    async def listen(self, *, dispatch_alive: bool) -> list[Decision]:
+        """Look at heartbeats: mark silent clusters, give lost ones up; decisions to publish."""
+        clusters = await self.store.heartbeats(self.shard)
+        verdicts = self.watch.look(
+            clusters, now=self.clock.monotonic(), dispatch_alive=dispatch_alive
+        )
+        await self._mark(verdicts)
+        states = {v.cluster: v.state for v in verdicts}
+        self.memory.put_clusters(
+            [self.seen(c, state=states.get(c.name, c.state)) for c in clusters]
+        )
+        lost = [c for c in self.memory.clusters.values() if c.state is ClusterState.LOST]
+        victims = [a for c in lost for a in self.memory.live_on(c.name)][: self.rules.max_revokes]
+        if not victims:
+            return []
+        return await self._give_up(victims, {c.name: c.last_seen for c in lost})
+
+    def seen(self, cluster: Cluster, *, state: ClusterState) -> Cluster:
+        """The cluster as the plan is to see it: one that lags behind takes nothing new."""
+        return replace(cluster, state=state)
+
+    def _plan(self, now: float) -> Plan:
+        # Off the event loop: the kernels release the GIL.
+        world = self.memory.world
+        snapshot = world.freeze()
+        made = plan(
+            snapshot,
+            self.policies,
+            now=now,
+            limits=CycleLimits(max_placements=self.rules.max_placements),
+        )
+        verify(made, world.ledger)
+        return made
+
+    def _took_back(self, causes: Iterable[AttemptId], revoked: Revoked) -> None:
+        self.fence = revoked.fence
+        self.counters.stops += len(revoked.stopping)
+        self.memory.stopping(causes)
+
+    async def _mark(self, verdicts: Sequence[Verdict]) -> None:
+        if not verdicts:
+            return
+        async with self.store.begin() as tx:
+            after = await tx.require(self.fence)
+            known = await tx.lock_clusters(sorted(v.cluster for v in verdicts))
+            for verdict in verdicts:
+                if known[verdict.cluster].state is not verdict.state:
+                    await tx.set_cluster_state(verdict.cluster, verdict.state)
+            await tx.set_silence([(v.cluster, v.silent_s) for v in verdicts])
+        self.fence = after
+
+    async def _give_up(
+        self, victims: Sequence[AttemptId], last_seen: Mapping[ClusterName, float]
+    ) -> list[Decision]:
+        revoked = await declare_lost(self.store, self.fence, victims, last_seen=last_seen)
+        self.fence = revoked.fence
+        return list(revoked.decisions)

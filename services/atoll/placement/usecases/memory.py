@@ -1,0 +1,199 @@
+"""What the leader remembers between cycles, brought up to date from rows."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from atoll.core.model.ids import AttemptId, ClusterName, JobId, QueueName
+from atoll.core.model.inventory import Cluster
+from atoll.core.model.lifecycle import (
+    TERMINAL_ATTEMPT,
+    TERMINAL_JOB,
+    AttemptState,
+    AttemptWish,
+    JobState,
+    JobWish,
+    StopCause,
+)
+from atoll.core.model.plan import GangPlacement, shape_key
+from atoll.core.state.world import World
+from atoll.placement.usecases.commit import Placed
+from atoll.placement.usecases.dependencies import Dependencies, Settled
+from atoll.placement.usecases.rejections import Rejection
+from atoll.ports.store.placement import AttemptView, JobView, ShardDelta
+
+
+@dataclass(slots=True)
+class Live:
+    """A live attempt."""
+
+    cluster: ClusterName
+    queue: QueueName
+    shape_key: str
+    requeue_on_lost: bool
+    stopping: bool = False
+
+
+@dataclass(slots=True)
+class Absorbed:
+    """What new rows brought that somebody has to act on."""
+
+    rejections: list[Rejection] = field(default_factory=list)
+    new_needs: set[JobId] = field(default_factory=set)
+    """Jobs that newly seen jobs wait for; their states are not known yet."""
+    ended: dict[JobId, JobState] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class LeaderMemory:
+    """The shard as the leader knows it. Deadlines are monotonic seconds."""
+
+    world: World
+    bind_timeout_s: float
+    live: dict[AttemptId, Live] = field(default_factory=dict)
+    clusters: dict[ClusterName, Cluster] = field(default_factory=dict)
+    cancels: set[AttemptId] = field(default_factory=set)
+    """Attempts whose jobs are to be cancelled and that were not told yet."""
+    dependencies: Dependencies = field(default_factory=Dependencies)
+    _deadlines: dict[AttemptId, float] = field(default_factory=dict)
+    """In the order of their ends: the time allowed is the same for all."""
+
+    def absorb(self, delta: ShardDelta, *, now: float) -> Absorbed:
+        """Take in rows that changed. `now` is monotonic."""
+        absorbed = Absorbed()
+        self.put_clusters(delta.clusters)
+        self.world.upsert_nodes(delta.nodes)
+        self.world.set_queues(delta.queues)
+        self.world.remove_queues(delta.queues_gone)
+        # Ended attempts give back what they held before anybody asks for it.
+        for view in delta.attempts:
+            self._absorb_attempt(view, absorbed, now=now)
+        self._absorb_jobs(delta.jobs, absorbed)
+        return absorbed
+
+    def put_clusters(self, clusters: Iterable[Cluster]) -> None:
+        """Take in clusters as they stand now."""
+        changed = list(clusters)
+        self.clusters.update({c.name: c for c in changed})
+        self.world.set_clusters(changed)
+
+    def placed(self, placed: Iterable[Placed], *, now: float) -> None:
+        """Take in what was committed."""
+        for item in placed:
+            self._add_live(item.placement)
+            self._deadlines[item.attempt.id] = now + self.bind_timeout_s
+        self.world.remove_pending([item.placement.job for item in placed])
+
+    def ended(self, attempts: Iterable[AttemptId]) -> None:
+        """Forget attempts that ended."""
+        for attempt in attempts:
+            self.live.pop(attempt, None)
+            self._deadlines.pop(attempt, None)
+            self.cancels.discard(attempt)
+            self.world.end_allocation(attempt)
+
+    def stopping(self, attempts: Iterable[AttemptId]) -> None:
+        """Attempts that were told to stop: nothing more is wanted of them."""
+        for attempt in attempts:
+            self._deadlines.pop(attempt, None)
+            self.cancels.discard(attempt)
+            if attempt in self.live:
+                self.live[attempt].stopping = True
+
+    def to_revoke(self, *, now: float) -> dict[AttemptId, StopCause]:
+        """Attempts that must be taken back: cancelled, or without an answer in time."""
+        causes = {a: StopCause.BIND_DEADLINE for a in self._overdue(now)}
+        return causes | {a: StopCause.CANCEL for a in self.cancels if a in self.live}
+
+    def next_deadline(self) -> float | None:
+        """When the next answer is due; monotonic."""
+        return next(iter(self._deadlines.values()), None)
+
+    def live_on(self, cluster: ClusterName) -> list[AttemptId]:
+        """Live attempts whose jobs run elsewhere once the cluster is lost."""
+        return sorted(
+            a for a, live in self.live.items() if live.cluster == cluster and live.requeue_on_lost
+        )
+
+    def settle(self, states: dict[JobId, JobState]) -> Settled:
+        """Let jobs that waited for others go on."""
+        settled = self.dependencies.settle(states)
+        for need in settled.succeeded:
+            self.world.dependency_done(need)
+        return settled
+
+    def _overdue(self, now: float) -> Iterator[AttemptId]:
+        for attempt, deadline in self._deadlines.items():
+            if deadline > now:
+                return
+            yield attempt
+
+    def _add_live(self, placement: GangPlacement) -> None:
+        self.live[placement.attempt] = Live(
+            placement.cluster,
+            placement.queue,
+            shape_key(placement.request),
+            requeue_on_lost=placement.request.needs_guard,
+        )
+        self.world.add_allocation(
+            placement.attempt, placement.queue, placement.cluster, tasks=placement.tasks
+        )
+
+    def _absorb_attempt(self, view: AttemptView, absorbed: Absorbed, *, now: float) -> None:
+        attempt = view.attempt
+        if attempt.state in TERMINAL_ATTEMPT:
+            self.ended([attempt.id])
+            absorbed.rejections.extend(_rejections(view))
+            return
+        if attempt.id not in self.live:
+            self._restore(view, now=now)
+        if attempt.state is not AttemptState.ASSIGNED:
+            self._deadlines.pop(attempt.id, None)
+        if attempt.wish is AttemptWish.STOP:
+            self.stopping([attempt.id])
+
+    def _restore(self, view: AttemptView, *, now: float) -> None:
+        attempt = view.attempt
+        self.live[attempt.id] = Live(
+            attempt.cluster, view.queue, view.shape_key, requeue_on_lost=view.requeue_on_lost
+        )
+        self.world.add_allocation(attempt.id, view.queue, attempt.cluster, tasks=attempt.tasks)
+        if attempt.state is AttemptState.ASSIGNED:
+            self._deadlines[attempt.id] = now + self.bind_timeout_s
+
+    def _absorb_jobs(self, views: Iterable[JobView], absorbed: Absorbed) -> None:
+        queued = [v for v in views if v.state is JobState.QUEUED]
+        self.world.remove_pending(
+            [v.pending.id for v in views if v.state is not JobState.QUEUED]
+        )
+        self.world.upsert_pending([v.pending for v in queued])
+        for view in views:
+            self._absorb_job(view, absorbed)
+
+    def _absorb_job(self, view: JobView, absorbed: Absorbed) -> None:
+        job = view.pending
+        if view.state in TERMINAL_JOB:
+            absorbed.ended[job.id] = view.state
+        elif job.depends_on and view.state in (JobState.QUEUED, JobState.HELD):
+            self.dependencies.add(job.id, job.depends_on)
+            absorbed.new_needs.update(job.depends_on)
+        live = self.live.get(view.attempt) if view.attempt is not None else None
+        if live is not None and view.wish is JobWish.CANCEL and not live.stopping:
+            self.cancels.add(_known(view.attempt))
+
+
+def _known(attempt: AttemptId | None) -> AttemptId:
+    assert attempt is not None
+    return attempt
+
+
+def _rejections(view: AttemptView) -> list[Rejection]:
+    attempt = view.attempt
+    if attempt.state is AttemptState.REJECTED:
+        return [
+            Rejection(attempt.cluster, view.shape_key, view.suspects, view.rejected_inventory)
+        ]
+    # Nobody answered in time: whatever the shape, that is about the cluster.
+    unanswered = attempt.cause is StopCause.BIND_DEADLINE
+    if unanswered and attempt.state in (AttemptState.STOPPED, AttemptState.VOID):
+        return [Rejection(attempt.cluster, "")]
+    return []
