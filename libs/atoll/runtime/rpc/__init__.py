@@ -1,0 +1,1 @@
+"""gRPC servers and channels, and what happens around every call."""

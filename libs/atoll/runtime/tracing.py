@@ -1,0 +1,177 @@
+"""Traces: a job's spans join over the traceparent that is stored with it.
+
+Nothing is made unless an exporter is configured: `span` is then one look at a flag. For hot
+paths, `record` writes a span after the fact, and only for a trace that is kept.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from opentelemetry import context as otel_context
+from opentelemetry import trace
+from opentelemetry.sdk.resources import SERVICE_INSTANCE_ID, SERVICE_NAME, Resource
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
+from opentelemetry.trace import Span, SpanKind, StatusCode
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from atoll.runtime.settings import ServiceSettings
+
+Attributes = Mapping[str, str | int | float | bool]
+
+TRACEPARENT: Final = "traceparent"
+FILE_DELAY_MS: Final = 200
+"""A killed process loses at most this much of its trace file."""
+
+_W3C: Final = TraceContextTextMapPropagator()
+_provider: TracerProvider | None = None
+_tracer: trace.Tracer = trace.NoOpTracer()
+
+
+def configure(settings: ServiceSettings, service: str, *, instance: str) -> None:
+    """Send spans where the settings say; without an exporter nothing is ever made."""
+    exporters = list(_exporters(settings))
+    if not exporters:
+        return
+    provider = TracerProvider(
+        sampler=ParentBased(TraceIdRatioBased(settings.trace_ratio)),
+        resource=Resource.create({
+            SERVICE_NAME: f"atoll-{service}",
+            SERVICE_INSTANCE_ID: instance,
+        }),
+        shutdown_on_exit=False,
+    )
+    for exporter, delay_ms in exporters:
+        provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=delay_ms))
+    _use(provider)
+
+
+def shutdown() -> None:
+    """Flush what is pending and stop; spans made later are lost."""
+    provider = _provider
+    _use(None)
+    if provider is not None:
+        provider.shutdown()
+
+
+def enabled() -> bool:
+    """True when spans go somewhere."""
+    return _provider is not None
+
+
+@contextmanager
+def span(
+    name: str,
+    *,
+    parent: str = "",
+    kind: SpanKind = SpanKind.INTERNAL,
+    attributes: Attributes | None = None,
+) -> Iterator[Span]:
+    """A span around the block, below `parent` (a traceparent) or else the current span."""
+    if _provider is None:
+        with _carried(parent):
+            yield trace.get_current_span()
+        return
+    context = remote_context(parent) if parent else None
+    with _tracer.start_as_current_span(
+        name, context=context, kind=kind, attributes=attributes
+    ) as made:
+        yield made
+
+
+def record(
+    name: str,
+    *,
+    parent: str,
+    start_ns: int,
+    end_ns: int,
+    attributes: Attributes | None = None,
+    error: str = "",
+) -> None:
+    """Write a span that is over, for a job's stored traceparent; wall clock in ns since 1970.
+
+    Costs a comparison when the trace is not kept.
+    """
+    if not sampled(parent):
+        return
+    made = _tracer.start_span(
+        name, context=remote_context(parent), start_time=start_ns, attributes=attributes
+    )
+    if error:
+        made.set_status(StatusCode.ERROR, error)
+    made.end(end_time=end_ns)
+
+
+def sampled(traceparent: str) -> bool:
+    """True when a span below it would be kept."""
+    return _provider is not None and traceparent.endswith("1")
+
+
+def traceparent() -> str:
+    """The current span as W3C text, to be stored or sent; empty outside of any trace."""
+    current = trace.get_current_span().get_span_context()
+    if not current.is_valid:
+        return ""
+    return f"00-{current.trace_id:032x}-{current.span_id:016x}-{current.trace_flags:02x}"
+
+
+def trace_ids() -> tuple[str, str] | None:
+    """(trace id, span id) of the current span in hexadecimal, for the log."""
+    current = trace.get_current_span().get_span_context()
+    if not current.is_valid:
+        return None
+    return f"{current.trace_id:032x}", f"{current.span_id:016x}"
+
+
+def remote_context(parent: str) -> otel_context.Context:
+    """The context that a traceparent stands for; an empty one when it is malformed."""
+    return _W3C.extract({TRACEPARENT: parent}, context=otel_context.Context())
+
+
+@contextmanager
+def _carried(parent: str) -> Iterator[None]:
+    if not parent:
+        yield
+        return
+    token = otel_context.attach(remote_context(parent))
+    try:
+        yield
+    finally:
+        otel_context.detach(token)
+
+
+def _use(provider: TracerProvider | None) -> None:
+    global _provider, _tracer  # noqa: PLW0603 - one per process, as OpenTelemetry's own
+    _provider = provider
+    _tracer = provider.get_tracer("atoll") if provider else trace.NoOpTracer()
+
+
+def _exporters(settings: ServiceSettings) -> Iterator[tuple[SpanExporter, int]]:
+    if settings.trace_file is not None:
+        yield FileSpanExporter(settings.trace_file), FILE_DELAY_MS
+    if settings.otlp_endpoint:
+        # Late: it takes long to import, and few processes use it.
+        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
+
+        insecure = not settings.otlp_endpoint.startswith("https://")
+        yield OTLPSpanExporter(settings.otlp_endpoint, insecure=insecure), 5000
+
+
+class FileSpanExporter(SpanExporter):
+    """Appends one JSON object per span to a file, which several processes may share."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("a", encoding="utf-8")
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Write whole lines in one call, so that lines of several processes do not mix."""
+        self._file.write("".join(f"{made.to_json(indent=None)}\n" for made in spans))
+        self._file.flush()
+        return SpanExportResult.SUCCESS
+
+    def shutdown(self) -> None:
+        """Close the file."""
+        self._file.close()
