@@ -79,6 +79,7 @@ class GangPlacement:
     cluster: ClusterName
     queue: QueueName
     request: GangRequest
+    submitted_at: float
     tasks: tuple[TaskPlacement, ...]
     trace: str = ""
 

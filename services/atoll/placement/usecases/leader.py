@@ -1,19 +1,17 @@
 """The leader's work, one step at a time; who calls the steps and when is for the loops."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from atoll.core.engine.cycle import CycleLimits, plan
 from atoll.core.engine.verify import verify
-from atoll.core.model.errors import StaleEpoch
-from atoll.core.model.ids import AttemptId, ClusterName, Epoch, JobId, ShardId
+from atoll.core.model.ids import AttemptId, ClusterName, JobId, ShardId
 from atoll.core.model.inventory import ClusterState
 from atoll.core.model.lifecycle import JobState, StopCause
 from atoll.core.model.messages import Decision
 from atoll.core.model.plan import Plan
 from atoll.core.policies.interfaces import Policies
-from atoll.core.state.world import World
 from atoll.placement.usecases.commit import Committed, commit_placements
 from atoll.placement.usecases.doom import end_doomed
 from atoll.placement.usecases.memory import Absorbed, LeaderMemory
@@ -146,17 +144,13 @@ class Leader:
         await self._mark(verdicts)
         states = {v.cluster: v.state for v in verdicts}
         self.memory.put_clusters(
-            [self.seen(c, state=states.get(c.name, c.state)) for c in clusters]
+            [replace(c, state=states.get(c.name, c.state)) for c in clusters]
         )
         lost = [c for c in self.memory.clusters.values() if c.state is ClusterState.LOST]
         victims = [a for c in lost for a in self.memory.live_on(c.name)][: self.rules.max_revokes]
         if not victims:
             return []
         return await self._give_up(victims, {c.name: c.last_seen for c in lost})
-
-    def seen(self, cluster: Cluster, *, state: ClusterState) -> Cluster:
-        """The cluster as the plan is to see it: one that lags behind takes nothing new."""
-        return replace(cluster, state=state)
 
     def _plan(self, now: float) -> Plan:
         # Off the event loop: the kernels release the GIL.

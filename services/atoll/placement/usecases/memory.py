@@ -49,6 +49,8 @@ class LeaderMemory:
 
     world: World
     bind_timeout_s: float
+    max_lag: int
+    """Decisions that an agent may have open before its cluster counts as behind."""
     live: dict[AttemptId, Live] = field(default_factory=dict)
     clusters: dict[ClusterName, Cluster] = field(default_factory=dict)
     cancels: set[AttemptId] = field(default_factory=set)
@@ -74,7 +76,8 @@ class LeaderMemory:
         """Take in clusters as they stand now."""
         changed = list(clusters)
         self.clusters.update({c.name: c for c in changed})
-        self.world.set_clusters(changed)
+        behind = {c.name for c in changed if c.head_seq - c.acked_seq > self.max_lag}
+        self.world.set_clusters(changed, behind=behind)
 
     def placed(self, placed: Iterable[Placed], *, now: float) -> None:
         """Take in what was committed."""

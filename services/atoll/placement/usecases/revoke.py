@@ -49,7 +49,7 @@ async def revoke(
         unsent = [a for a in running if a.number > clusters[a.cluster].sent_seq]
         sent = [a for a in running if a.number <= clusters[a.cluster].sent_seq]
         now = await tx.now()
-        voided = _outcomes(
+        voided = outcomes_of(
             [replace(a, cause=causes[a.id]) for a in unsent], jobs, AttemptEvent.VOIDED, now=now
         )
         await tx.void_decisions([a.id for a in unsent])
@@ -78,7 +78,7 @@ async def declare_lost(
             if a.state not in TERMINAL_ATTEMPT
             and clusters[a.cluster].last_seen == last_seen[a.cluster]
         ]
-        outcomes = _outcomes(lost, jobs, AttemptEvent.LOST, now=now)
+        outcomes = outcomes_of(lost, jobs, AttemptEvent.LOST, now=now)
         # A late agent still finds the STOP after its START, and drops what it holds of the attempt.
         decisions = _stops(lost, clusters, fence)
         await end_attempts(tx, outcomes, now=now)
@@ -118,7 +118,18 @@ def event_of(outcome: Outcome, *, now: float) -> Event:
     )
 
 
-def lost_report(attempt: Attempt, event: AttemptEvent, *, now: float) -> Report:
+def outcomes_of(
+    attempts: Sequence[Attempt], jobs: Mapping[JobId, Job], event: AttemptEvent, *, now: float
+) -> list[Outcome]:
+    """What an event that no agent reported makes of attempts; those it cannot move are left out."""
+    found = (
+        apply_report(jobs[job_of(a.id)], a, _report(a, event, now=now), now=now)
+        for a in attempts
+    )
+    return [outcome for outcome in found if outcome is not None]
+
+
+def _report(attempt: Attempt, event: AttemptEvent, *, now: float) -> Report:
     """What the leader concludes of an attempt, in the form in which agents report."""
     return Report(
         cluster=attempt.cluster,
@@ -145,16 +156,6 @@ async def _lock(
 
 def _may_be_revoked(attempt: Attempt) -> bool:
     return attempt.state not in TERMINAL_ATTEMPT and attempt.wish is AttemptWish.RUN
-
-
-def _outcomes(
-    attempts: Sequence[Attempt], jobs: Mapping[JobId, Job], event: AttemptEvent, *, now: float
-) -> list[Outcome]:
-    found = (
-        apply_report(jobs[job_of(a.id)], a, lost_report(a, event, now=now), now=now)
-        for a in attempts
-    )
-    return [outcome for outcome in found if outcome is not None]
 
 
 def _stops(

@@ -1,0 +1,255 @@
+"""Stands for election, leads, and steps down: the loops around the leader's steps."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Final
+
+from atoll.core.model.errors import StaleEpoch
+from atoll.core.model.ids import ShardId
+from atoll.core.model.messages import Decision
+from atoll.core.policies.interfaces import Policies
+from atoll.placement import telemetry
+from atoll.placement.publish import Publisher
+from atoll.placement.settings import PlacementSettings
+from atoll.placement.usecases.audit import audit
+from atoll.placement.usecases.leader import Leader
+from atoll.placement.usecases.recovery import begin_term, resume
+from atoll.ports.clock import Clock
+from atoll.ports.election import Election, Leadership
+from atoll.ports.registry import RegistryPort, RegistryUnavailable
+from atoll.ports.store.common import StoreUnavailable, UnknownOutcome
+from atoll.ports.store.placement import PlacementStore
+from atoll.ports.streams import Hints
+from atoll.ports.topics import PLACEMENT
+from atoll.runtime import logs
+from atoll.runtime.loops import Backoff
+
+log = logs.logger(__name__)
+
+RETRY: Final = Backoff(first_s=0.05, most_s=2.0)
+
+
+class LeadershipLost(Exception):
+    """The lease is over, or may be."""
+
+
+class Candidate:
+    """One replica: waits as a standby, leads when elected, for as long as the process lives."""
+
+    def __init__(
+        self,
+        *,
+        settings: PlacementSettings,
+        store: PlacementStore,
+        election: Election,
+        registry: RegistryPort | None,
+        hints: Hints,
+        publisher: Publisher,
+        policies: Policies,
+        clock: Clock,
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._election = election
+        self._registry = registry
+        self._hints = hints
+        self._publisher = publisher
+        self._policies = policies
+        self._clock = clock
+        self._wake = asyncio.Event()
+        self.leader: Leader | None = None
+        """Set while this replica leads."""
+
+    async def run(self) -> None:
+        """Campaign, lead, step down, and again."""
+        deposed: Leader | None = None
+        while True:
+            leadership = await self._campaign(deposed)
+            log.info("elected", epoch=str(leadership.epoch))
+            try:
+                await self._lead(leadership)
+            except* (StaleEpoch, LeadershipLost) as why:
+                log.warning("stepping down", why=str(why.exceptions[0]))
+            finally:
+                deposed, self.leader = self.leader, None
+                telemetry.LEADING.set(0)
+                await leadership.resign()
+
+    async def watch_hints(self) -> None:
+        """Wake the cycle whenever somebody says that there is something new."""
+        async for _ in self._hints.subscribe(PLACEMENT):
+            self._wake.set()
+
+    async def _campaign(self, deposed: Leader | None) -> Leadership:
+        if deposed is None:
+            return await self._election.campaign()
+        # Without a quorum of etcd nobody can be elected. Stops need no capacity, so the last leader
+        # goes on with them; the fence ends that as soon as there is a successor.
+        stops = asyncio.create_task(self._stops_alone(deposed))
+        try:
+            return await self._election.campaign()
+        finally:
+            stops.cancel()
+            with suppress(asyncio.CancelledError):
+                await stops
+
+    async def _stops_alone(self, leader: Leader) -> None:
+        while True:
+            try:
+                async with leader.lock:
+                    await leader.catch_up()
+                    await self._publish(await leader.take_back())
+            except StaleEpoch:
+                return
+            except (StoreUnavailable, UnknownOutcome) as error:
+                log.warning("stops are waiting", error=str(error))
+            await self._clock.sleep(self._settings.period_s)
+
+    async def _lead(self, leadership: Leadership) -> None:
+        settings = self._settings
+        leader = await begin_term(
+            self._store,
+            self._clock,
+            leadership.epoch,
+            shard=ShardId(settings.shard),
+            rules=settings.rules,
+            policies=self._policies,
+        )
+        self.leader = leader
+        telemetry.LEADING.set(1)
+        log.info("leading", epoch=str(leadership.epoch), queued=leader.memory.world.pending_count)
+        await self._publisher.wake()
+        self._wake.set()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._until_lost(leadership))
+            group.create_task(self._repeat(leadership, self._cycle, wait=self._until_woken))
+            group.create_task(self._every(leadership, self._listen, settings.listen_period_s))
+            group.create_task(self._every(leadership, self._audit, settings.audit_period_s))
+
+    async def _until_lost(self, leadership: Leadership) -> None:
+        await leadership.lost()
+        raise LeadershipLost("the lease is over")
+
+    async def _every(
+        self, leadership: Leadership, step: Callable[[Leader], Awaitable[None]], period_s: float
+    ) -> None:
+        await self._repeat(leadership, step, wait=lambda: self._clock.sleep(period_s))
+
+    async def _repeat(
+        self,
+        leadership: Leadership,
+        step: Callable[[Leader], Awaitable[None]],
+        *,
+        wait: Callable[[], Awaitable[None]],
+    ) -> None:
+        failures = 0
+        while True:
+            await wait()
+            if not leadership.valid():
+                raise LeadershipLost("the lease may be over")
+            if await self._step(step):
+                failures = 0
+                continue
+            failures += 1
+            await self._clock.sleep(RETRY.wait_s(failures, 0.0))
+
+    async def _step(self, step: Callable[[Leader], Awaitable[None]]) -> bool:
+        """Run one step; False when the store was away and nothing, or nobody knows what, happened.
+
+        Raises StaleEpoch when somebody else leads.
+        """
+        leader = self._present()
+        async with leader.lock:
+            try:
+                await step(leader)
+            except StoreUnavailable as error:
+                log.warning("store unavailable", error=str(error))
+                return False
+            except (UnknownOutcome, StaleEpoch) as error:
+                await self._find_out(leader, error)
+        return True
+
+    async def _find_out(self, leader: Leader, error: Exception) -> None:
+        """Whether the last commit happened, or somebody else leads: the rows tell.
+
+        Reading the fence waits for a commit that is still under way.
+        """
+        log.warning("looking where the fence stands", error=str(error))
+        try:
+            fence = await self._store.read_fence(leader.shard)
+        except (StoreUnavailable, UnknownOutcome):
+            # Still nobody knows; the next step fails at the fence and comes here again.
+            self._wake.set()
+            await self._clock.sleep(RETRY.first_s)
+            return
+        if fence.epoch != leader.fence.epoch:
+            raise StaleEpoch from error
+        telemetry.RELOADS.inc()
+        with suppress(StoreUnavailable):
+            renewed = await resume(
+                self._store, self._clock, fence, rules=leader.rules, policies=self._policies
+            )
+            leader.replace_by(renewed)
+            await self._publisher.wake()
+        self._wake.set()
+
+    def _present(self) -> Leader:
+        if self.leader is None:
+            raise LeadershipLost("this replica does not lead")
+        return self.leader
+
+    async def _until_woken(self) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._wake.wait(), self._pause_s())
+            await self._clock.sleep(self._settings.debounce_s)
+        self._wake.clear()
+
+    def _pause_s(self) -> float:
+        """Until the next cycle if nobody calls: the period, a deadline, or a job's begin."""
+        leader, period = self._present(), self._settings.period_s
+        due = leader.memory.next_deadline()
+        if due is not None:
+            period = min(period, due - self._clock.monotonic())
+        wakeup = leader.memory.world.next_wakeup(self._clock.now())
+        if wakeup is not None:
+            period = min(period, wakeup - self._clock.now())
+        return max(period, self._settings.debounce_s)
+
+    async def _cycle(self, leader: Leader) -> None:
+        with telemetry.CYCLE_SECONDS.time():
+            await leader.catch_up()
+            await self._publish(await leader.take_back())
+            committed = await leader.schedule()
+        telemetry.observe(leader, committed)
+        if committed is None:
+            return
+        await self._publish(committed.decisions)
+        # Perhaps the bound cut the plan short, or a job fell out: look again at once.
+        if committed.dropped or len(committed.placed) >= self._settings.max_placements:
+            self._wake.set()
+
+    async def _listen(self, leader: Leader) -> None:
+        await self._publish(await leader.listen(dispatch_alive=await self._dispatch_alive()))
+        telemetry.observe_clusters(leader)
+
+    async def _audit(self, leader: Leader) -> None:
+        await leader.catch_up()
+        differences = await audit(leader)
+        telemetry.LEDGER_DIFFERENCES.set(len(differences))
+        for difference in differences[:20]:
+            log.error("ledger and rows differ", difference=str(difference))
+
+    async def _dispatch_alive(self) -> bool:
+        # Without a registry, or when it cannot be read, silence is counted all the same only if
+        # there was ever something to hear: heartbeats come through dispatch alone.
+        if self._registry is None:
+            return True
+        try:
+            return bool(await self._registry.list("dispatch"))
+        except RegistryUnavailable:
+            return False
+
+    async def _publish(self, decisions: Sequence[Decision]) -> None:
+        if decisions:
+            await self._publisher.publish(decisions)

@@ -1,0 +1,66 @@
+"""What the placement service can be told."""
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from atoll.placement.usecases.leader import LeaderRules
+from atoll.placement.usecases.rejections import AvoidanceRules
+from atoll.placement.usecases.silence import SilenceLimits
+from atoll.runtime.settings import StoreSettings
+
+
+class PlacementSettings(StoreSettings):
+    """Settings of one placement replica. Those that bound silence must fit the agents'."""
+
+    shard: int = Field(0, ge=0, description="shard that this replica is a candidate for")
+    policy: str = Field("default", description="name of the placement policy")
+    election_ttl_s: float = Field(3.0, ge=2, le=60, description="lease of the leader, seconds")
+    period_s: float = Field(1.0, gt=0, le=60, description="longest time between two cycles")
+    debounce_s: float = Field(
+        0.002, ge=0, le=1, description="wait after a wake-up, for others to join it"
+    )
+    max_placements: int = Field(1000, ge=1, le=10_000, description="placements in one commit")
+    max_revokes: int = Field(500, ge=1, le=10_000, description="attempts taken back in one commit")
+    max_lag: int = Field(
+        5000, ge=1, description="open decisions at which a cluster gets no new work"
+    )
+    bind_timeout_s: float = Field(
+        30.0, gt=0, le=3600, description="time for an agent to answer a START"
+    )
+    unschedulable_after_s: float = Field(
+        10.0, gt=0, description="silence after which a cluster gets no new work"
+    )
+    lost_after_s: float = Field(
+        120.0, gt=0, description="silence after which `on_lost: requeue` jobs run elsewhere"
+    )
+    takeover_grace_s: float = Field(
+        15.0, ge=0, description="time after a take-over in which no silence is counted"
+    )
+    listen_period_s: float = Field(1.0, gt=0, le=10, description="time between looks at heartbeats")
+    audit_period_s: float = Field(30.0, gt=0, description="time between two audits of the ledger")
+    avoid_base_s: float = Field(5.0, gt=0, description="first time that a refuser is avoided")
+    avoid_longest_s: float = Field(600.0, gt=0, description="longest time that it is avoided")
+
+    @model_validator(mode="after")
+    def _silences_are_ordered(self) -> Self:
+        if self.unschedulable_after_s >= self.lost_after_s:
+            raise ValueError("unschedulable_after_s must be less than lost_after_s")
+        return self
+
+    @property
+    def rules(self) -> LeaderRules:
+        """The leader's part of the settings."""
+        return LeaderRules(
+            bind_timeout_s=self.bind_timeout_s,
+            silence=SilenceLimits(
+                unschedulable_after_s=self.unschedulable_after_s,
+                lost_after_s=self.lost_after_s,
+                takeover_grace_s=self.takeover_grace_s,
+                longest_step_s=3 * self.listen_period_s,
+            ),
+            avoidance=AvoidanceRules(base_s=self.avoid_base_s, longest_s=self.avoid_longest_s),
+            max_placements=self.max_placements,
+            max_revokes=self.max_revokes,
+            max_lag=self.max_lag,
+        )
