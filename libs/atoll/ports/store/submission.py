@@ -60,10 +60,11 @@ class SubmissionTx(LiveRows, Protocol):
         """Fresh ids, ascending."""
         ...
 
-    async def add_request(self, request: SubmitRequest) -> SubmitRequest | None:
-        """Record a request; None when it is new, else the one that stands under its key.
+    async def add_requests(self, requests: Sequence[SubmitRequest]) -> list[SubmitRequest | None]:
+        """Record requests of distinct keys; by request: None when new, else the one that stands.
 
-        Waits for a concurrent transaction with the same key to end.
+        Waits for concurrent transactions with the same keys to end; inserts by ascending
+        (tenant, key), so that two transactions never wait for each other.
         """
         ...
 
