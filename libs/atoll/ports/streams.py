@@ -19,9 +19,9 @@ class StreamEntry:
     payload: bytes | None
     """None, and only from `read`: something unreadable was here and has been taken out.
 
-    Its number is then the reader's own position, so that a reader that simply
-    moves on to `number` stays where it is; it should look in PostgreSQL for what
-    comes after that.
+    Its number is then that of the last readable entry before it, or the reader's own
+    position: a reader that simply moves on to `number` stays where it is. It should look
+    in PostgreSQL for what comes after that.
     """
 
 
