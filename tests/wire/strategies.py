@@ -81,7 +81,7 @@ tasks = st.builds(
     memory_bytes=amounts,
     devices=st.lists(grants, max_size=3).map(tuple),
 )
-attempt_ids = st.integers(1, 2**47).map(lambda job: AttemptId(job << 16 | 1))
+attempt_ids = st.integers(1, 2**46).map(lambda job: AttemptId(job << 16 | 1))
 decisions = st.builds(
     Decision,
     cluster=st.just(ClusterName("north")),
