@@ -8,7 +8,7 @@ from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId, QueueNam
 from atoll.core.model.lifecycle import StopCause
 from atoll.core.model.reason import Reason
 from atoll.core.model.resources import DeviceGrant, TaskShape
-from atoll.core.model.spec import Topology
+from atoll.core.model.spec import JobSpec, OnLost, Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,12 @@ class GangRequest:
     topology: Topology | None = None
     needs_guard: bool = False
     """`on_lost: requeue`: only clusters whose backend can stop a run by itself."""
+
+
+def request_of(spec: JobSpec) -> GangRequest:
+    """The part of a spec that decides where it fits."""
+    groups = tuple(GroupRequest(g.count, g.min_count, g.shapes) for g in spec.groups)
+    return GangRequest(groups, spec.topology, needs_guard=spec.on_lost is OnLost.REQUEUE)
 
 
 @functools.lru_cache(maxsize=65_536)

@@ -1,0 +1,140 @@
+"""The rules that a job spec and a queue keep: pure, and all violations at once, named by path.
+
+Everything that a user can get wrong without looking at a cluster or the store is found here. What
+passes fits the store's columns and the scheduler's integers: sums over a whole job stay below 2^63.
+"""
+
+from collections.abc import Collection
+from typing import Final
+
+from atoll.core.model.errors import FieldViolation
+from atoll.core.model.ids import JobId
+from atoll.core.model.job import Queue
+from atoll.core.model.spec import Checkpoint, JobSpec, TaskGroup
+from atoll.core.model.validate_faults import Faults
+from atoll.core.model.validate_shape import MOST_TASKS, check_shape
+from atoll.core.model.validate_text import (
+    check_environment,
+    check_group_name,
+    check_job_name,
+    check_labels,
+    check_path,
+    check_queue_name,
+    check_script,
+    check_text,
+    check_topology_level,
+)
+
+PRIORITY_CLASSES: Final = {"low": -1000, "normal": 0, "high": 1000, "critical": 2000}
+"""Priorities by class; higher goes first."""
+
+SIGNALS: Final = frozenset({
+    "SIGHUP", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGTERM", "SIGCONT",
+    "SIGURG", "SIGXCPU", "SIGWINCH",
+})  # fmt: skip
+"""Signals that a run can be told to save its work with."""
+
+YEAR_S: Final = 366 * 86_400
+MOST_SECONDS: Final = 10 * YEAR_S
+MOST_GRACE_S: Final = 86_400
+MOST_UNIX_S: Final = 253_402_300_799  # the end of the year 9999
+MOST_GROUPS: Final = 64
+MOST_SHAPES: Final = 16
+MOST_PORTS: Final = 64
+MOST_DEPENDENCIES: Final = 256
+MOST_RETRIES: Final = 1_000
+MOST_DESCRIPTION: Final = 4_096
+INT32: Final = (1 << 31) - 1
+MOST_BLOCKS: Final = 1 << 40
+
+
+def check_spec(spec: JobSpec, *, at: str, profiles: Collection[str]) -> list[FieldViolation]:
+    """Every rule that a spec breaks. `at` is its path; `profiles` are the MIG profiles known."""
+    faults = Faults()
+    dot = f"{at}." if at else ""
+    check_job_name(faults, f"{dot}name", spec.name)
+    check_queue_name(faults, f"{dot}queue", spec.queue)
+    faults.one_of(f"{dot}priority_class", spec.priority_class, PRIORITY_CLASSES)
+    _check_groups(faults, dot, spec, profiles=profiles)
+    check_labels(faults, f"{dot}labels", spec.labels)
+    check_environment(faults, f"{dot}secrets", spec.secrets)
+    check_path(faults, f"{dot}output", spec.output)
+    _check_ports(faults, f"{dot}ports", spec.ports)
+    _check_times(faults, dot, spec)
+    _check_dependencies(faults, f"{dot}depends_on", spec.depends_on)
+    if spec.topology is not None:
+        check_topology_level(faults, f"{dot}topology.level", spec.topology.level)
+    if spec.checkpoint is not None:
+        _check_checkpoint(faults, f"{dot}checkpoint", spec.checkpoint)
+    faults.number(f"{dot}retries", spec.retries, least=0, most=MOST_RETRIES)
+    return faults.found
+
+
+def check_queue(queue: Queue, *, at: str = "queue") -> list[FieldViolation]:
+    """Every rule that a queue breaks."""
+    faults = Faults()
+    check_queue_name(faults, f"{at}.name", queue.name)
+    check_text(faults, f"{at}.description", queue.description, most=MOST_DESCRIPTION)
+    faults.number(f"{at}.max_queued_jobs", queue.max_queued_jobs, least=0, most=INT32)
+    faults.number(f"{at}.device_limit_blocks", queue.device_limit, least=0, most=MOST_BLOCKS)
+    return faults.found
+
+
+def _check_groups(faults: Faults, dot: str, spec: JobSpec, *, profiles: Collection[str]) -> None:
+    groups = spec.groups
+    faults.length(f"{dot}groups", len(groups), least=1, most=MOST_GROUPS, of="task groups")
+    for i, group in enumerate(groups):
+        _check_group(faults, f"{dot}groups[{i}]", group, profiles=profiles)
+    if len(groups) > 1:
+        _check_group_names(faults, dot, groups)
+        faults.number(f"{dot}groups", spec.task_count, least=1, most=MOST_TASKS, unit="tasks")
+
+
+def _check_group(faults: Faults, at: str, group: TaskGroup, *, profiles: Collection[str]) -> None:
+    check_group_name(faults, f"{at}.name", group.name)
+    if faults.number(f"{at}.count", group.count, least=1, most=MOST_TASKS):
+        faults.number(f"{at}.min_count", group.min_count, least=1, most=group.count)
+    shapes = group.shapes
+    faults.length(f"{at}.shapes", len(shapes), least=1, most=MOST_SHAPES, of="alternatives")
+    for i, shape in enumerate(shapes):
+        check_shape(faults, f"{at}.shapes[{i}]", shape, profiles=profiles)
+    if not group.run:
+        faults.add(f"{at}.run", "is empty: there is nothing to run")
+    check_script(faults, f"{at}.run", group.run)
+    check_script(faults, f"{at}.setup", group.setup)
+    check_environment(faults, f"{at}.envs", group.envs)
+
+
+def _check_group_names(faults: Faults, dot: str, groups: tuple[TaskGroup, ...]) -> None:
+    seen: set[str] = set()
+    for i, group in enumerate(groups):
+        if group.name in seen:
+            faults.add(f"{dot}groups[{i}].name", f"{group.name!r} names another group too")
+        seen.add(group.name)
+
+
+def _check_ports(faults: Faults, at: str, ports: tuple[int, ...]) -> None:
+    faults.length(at, len(ports), least=0, most=MOST_PORTS, of="ports")
+    for i, port in enumerate(ports):
+        faults.number(f"{at}[{i}]", port, least=1, most=65_535)
+    if len(set(ports)) < len(ports):
+        faults.add(at, "a port is listed twice")
+
+
+def _check_times(faults: Faults, dot: str, spec: JobSpec) -> None:
+    faults.number(f"{dot}time_limit_s", spec.time_limit_s, least=0, most=MOST_SECONDS)
+    faults.number(f"{dot}begin_at", spec.begin_at, least=0, most=MOST_UNIX_S)
+    faults.number(f"{dot}grace_s", spec.grace_s, least=0, most=MOST_GRACE_S)
+
+
+def _check_dependencies(faults: Faults, at: str, wanted: tuple[JobId, ...]) -> None:
+    faults.length(at, len(wanted), least=0, most=MOST_DEPENDENCIES, of="dependencies")
+    for job in wanted:
+        if job <= 0:
+            faults.add(at, f"{job} is no job id")
+
+
+def _check_checkpoint(faults: Faults, at: str, checkpoint: Checkpoint) -> None:
+    faults.one_of(f"{at}.signal", checkpoint.signal, SIGNALS)
+    faults.number(f"{at}.grace_s", checkpoint.grace_s, least=0, most=MOST_GRACE_S)
+    faults.number(f"{at}.interval_s", checkpoint.interval_s, least=0, most=MOST_SECONDS)
