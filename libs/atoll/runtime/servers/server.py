@@ -65,6 +65,10 @@ class Server(ABC):
         """Whether the process lives, be it paused."""
         return self._find() is not None
 
+    async def serves(self) -> bool:
+        """Whether it answers as a working server does; it has to have been started once."""
+        return await self._serves()
+
     async def start(self) -> None:
         """Start it, or find it running, and return when it serves.
 

@@ -1,0 +1,107 @@
+"""How each of our services is run: its command line, its settings, its addresses."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from atoll.embedded.clusters import LOCAL, Cluster
+from atoll.embedded.layout import Layout
+from atoll.embedded.parts import Service
+from atoll.embedded.ports import PortBook
+from atoll.runtime.servers.account import private_file
+
+SERVERS: Final = ("postgres", "etcd", "valkey")
+SERVICES: Final = ("submission", "placement", "dispatch")
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Where the servers are, passwords included."""
+
+    dsn: str
+    redis_url: str
+    etcd_endpoints: tuple[str, ...]
+
+
+def services(layout: Layout, ports: PortBook, stores: Stores) -> tuple[Service, ...]:
+    """The services that hold no cluster; writes their settings."""
+    listens = {
+        name: {
+            "listen": ports.address(name),
+            "metrics_listen": ports.address(f"{name}.metrics"),
+        }
+        for name in SERVICES
+    }
+    config = layout.configs / "services.yaml"
+    shared = {
+        "dsn": stores.dsn,
+        "redis_url": stores.redis_url,
+        "etcd_endpoints": list(stores.etcd_endpoints),
+    }
+    _write(config, shared | listens)
+    return tuple(
+        Service(
+            name=name,
+            argv=_command(name, config),
+            folder=layout.data,
+            log=layout.log(name),
+            address=listens[name]["listen"],
+            metrics=listens[name]["metrics_listen"],
+        )
+        for name in SERVICES
+    )
+
+
+def agent(layout: Layout, ports: PortBook, cluster: Cluster, *, dispatch: str) -> Service:
+    """The agent of one cluster; writes its settings."""
+    name = agent_name(cluster)
+    data = layout.agents / cluster.name
+    data.mkdir(mode=0o700, exist_ok=True)
+    metrics = ports.address(name)
+    settings = {
+        "cluster": cluster.name,
+        "backend": cluster.backend,
+        "data_dir": str(data),
+        "dispatch": dispatch,
+        "metrics_listen": metrics,
+        **dict(_backend_settings(layout, cluster)),
+    }
+    config = layout.configs / f"{name}.yaml"
+    _write(config, {"agent": settings | cluster.settings})
+    return Service(
+        name=name,
+        argv=_command("agent", config),
+        folder=data,
+        log=layout.log(name),
+        address="",
+        metrics=metrics,
+    )
+
+
+def agent_name(cluster: Cluster) -> str:
+    """The name of a cluster's agent among the processes."""
+    return f"agent-{cluster.name}"
+
+
+def _backend_settings(layout: Layout, cluster: Cluster) -> Iterator[tuple[str, Any]]:
+    if cluster.backend == LOCAL:
+        # A person's own machine is busy with other things, and is to take jobs all the same.
+        yield "measure_load", False
+    if isinstance(cluster.cluster, Path):
+        yield "cluster_file", str(cluster.cluster)
+    elif cluster.cluster is not None:
+        described = layout.configs / f"cluster-{cluster.name}.yaml"
+        _write(described, cluster.cluster)
+        yield "cluster_file", str(described)
+
+
+def _command(service: str, config: Path) -> tuple[str, ...]:
+    return (sys.executable, "-m", f"atoll.{service}", "--config", str(config))
+
+
+def _write(path: Path, settings: Mapping[str, Any]) -> None:
+    private_file(path, yaml.safe_dump(dict(settings), sort_keys=False), None)

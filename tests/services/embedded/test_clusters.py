@@ -1,0 +1,62 @@
+"""The clusters file."""
+
+from pathlib import Path
+
+import pytest
+
+from atoll.core.model.errors import InvalidInput
+from atoll.embedded.clusters import Cluster, Clusters, read_clusters, write_clusters
+
+EXAMPLES = Path(__file__).parents[3] / "deploy" / "clusters"
+
+
+def test_this_machine_comes_first() -> None:
+    only = Cluster(name="sim", backend="simulated", cluster={"nodes": []})
+    assert [c.name for c in Clusters(clusters=(only,)).with_local().clusters] == ["local", "sim"]
+
+
+def test_a_cluster_named_local_takes_this_machines_place() -> None:
+    own = Clusters(clusters=(Cluster(name="local", settings={"measure_load": True}),))
+    assert own.with_local() == own
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    clusters = Clusters(
+        clusters=(
+            Cluster(name="a", backend="simulated", cluster=tmp_path / "nodes.csv"),
+            Cluster(name="b", backend="simulated", cluster={"nodes": [{"name": "n"}]}),
+        )
+    ).with_local()
+    write_clusters(tmp_path / "clusters.yaml", clusters)
+    assert read_clusters(tmp_path / "clusters.yaml") == clusters
+
+
+def test_a_description_is_found_beside_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "clusters.yaml"
+    file.write_text("clusters: [{name: a, backend: simulated, cluster: nodes.csv}]")
+    assert read_clusters(file).clusters[0].cluster == tmp_path / "nodes.csv"
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("clusters: [{name: A B}]", "clusters.0.name"),
+        ("clusters: [{name: a, backend: slurm}]", "clusters.0.backend"),
+        ("clusters: [{name: a, backend: simulated}]", "clusters.0"),
+        ("clusters: [{name: a, cluster: {}}]", "clusters.0"),
+        ("clusters: [{name: a}, {name: a}]", ""),
+        ("cluster: []", "cluster"),
+        ("clusters: [", ""),
+    ],
+)
+def test_a_mistake_is_told_with_its_place(tmp_path: Path, text: str, field: str) -> None:
+    file = tmp_path / "clusters.yaml"
+    file.write_text(text)
+    with pytest.raises(InvalidInput) as wrong:
+        read_clusters(file)
+    assert wrong.value.violations[0].field == f"{file}.{field}".rstrip(".")
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="No such file"):
+        read_clusters(tmp_path / "none.yaml")
