@@ -6,17 +6,18 @@ from contextlib import suppress
 from typing import Final
 
 from atoll.core.model.errors import StaleEpoch
-from atoll.core.model.ids import ShardId
+from atoll.core.model.ids import ClusterName, ShardId
 from atoll.core.model.messages import Decision
 from atoll.core.policies.interfaces import Policies
 from atoll.placement import telemetry
 from atoll.placement.publish import Publisher
 from atoll.placement.settings import PlacementSettings
 from atoll.placement.usecases.audit import audit
+from atoll.placement.usecases.forget import Forgotten, forget_cluster
 from atoll.placement.usecases.leader import Leader
 from atoll.placement.usecases.recovery import begin_term, resume
 from atoll.ports.clock import Clock
-from atoll.ports.election import Election, Leadership
+from atoll.ports.election import Election, ElectionUnavailable, Leadership
 from atoll.ports.registry import RegistryPort, RegistryUnavailable
 from atoll.ports.store.common import StoreUnavailable, UnknownOutcome
 from atoll.ports.store.placement import PlacementStore
@@ -42,7 +43,6 @@ class Candidate:
         *,
         settings: PlacementSettings,
         store: PlacementStore,
-        election: Election,
         registry: RegistryPort | None,
         hints: Hints,
         publisher: Publisher,
@@ -51,7 +51,7 @@ class Candidate:
     ) -> None:
         self._settings = settings
         self._store = store
-        self._election = election
+        self._election: Election | None = None
         self._registry = registry
         self._hints = hints
         self._publisher = publisher
@@ -61,11 +61,12 @@ class Candidate:
         self.leader: Leader | None = None
         """Set while this replica leads."""
 
-    async def run(self) -> None:
+    async def stand(self, election: Election) -> None:
         """Campaign, lead, step down, and again."""
+        self._election = election
         deposed: Leader | None = None
         while True:
-            leadership = await self._campaign(deposed)
+            leadership = await self._campaign(election, deposed)
             log.info("elected", epoch=str(leadership.epoch))
             try:
                 await self._lead(leadership)
@@ -81,14 +82,33 @@ class Candidate:
         async for _ in self._hints.subscribe(PLACEMENT):
             self._wake.set()
 
-    async def _campaign(self, deposed: Leader | None) -> Leadership:
+    async def forget(self, name: ClusterName, *, fenced: bool) -> Forgotten:
+        """Give a cluster up for good; its stream goes too."""
+        leader = self._present()
+        async with leader.lock:
+            forgotten = await forget_cluster(self._store, leader.fence, name, fenced=fenced)
+            leader.fence = forgotten.fence
+        await self._publisher.drop(name)
+        self._wake.set()
+        return forgotten
+
+    async def leader_address(self) -> str:
+        """Where the present leader is reached; empty when nobody can tell."""
+        if self._election is None:
+            return ""
+        try:
+            return await self._election.leader() or ""
+        except ElectionUnavailable:
+            return ""
+
+    async def _campaign(self, election: Election, deposed: Leader | None) -> Leadership:
         if deposed is None:
-            return await self._election.campaign()
+            return await election.campaign()
         # Without a quorum of etcd nobody can be elected. Stops need no capacity, so the last leader
         # goes on with them; the fence ends that as soon as there is a successor.
         stops = asyncio.create_task(self._stops_alone(deposed))
         try:
-            return await self._election.campaign()
+            return await election.campaign()
         finally:
             stops.cancel()
             with suppress(asyncio.CancelledError):

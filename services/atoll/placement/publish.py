@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
+from atoll.core.model.ids import ClusterName
 from atoll.core.model.messages import Decision
 from atoll.placement import telemetry
 from atoll.ports.streams import DecisionStream, Hints, StreamEntry, StreamUnavailable
@@ -35,6 +36,13 @@ class Publisher:
     async def wake(self) -> None:
         """Let dispatch look at the rows: there may be decisions that nobody published."""
         await self.publish(())
+
+    async def drop(self, cluster: ClusterName) -> None:
+        """Forget a cluster's stream; what Redis keeps for want of it does no harm."""
+        try:
+            await self._stream.drop(cluster)
+        except StreamUnavailable as error:
+            log.warning("stream not dropped", cluster=cluster, error=str(error))
 
     async def run(self) -> None:
         """Publish what waits, for ever."""

@@ -7,12 +7,16 @@ from pydantic import Field, model_validator
 from atoll.placement.usecases.leader import LeaderRules
 from atoll.placement.usecases.rejections import AvoidanceRules
 from atoll.placement.usecases.silence import SilenceLimits
-from atoll.runtime.settings import StoreSettings
+from atoll.runtime.settings import Listen, StoreSettings
 
 
 class PlacementSettings(StoreSettings):
     """Settings of one placement replica. Those that bound silence must fit the agents'."""
 
+    listen: Listen = Field("127.0.0.1:7072", description="address of the gRPC server")
+    metrics_listen: Listen = Field(
+        "127.0.0.1:7073", description="address of /metrics, /healthz and /readyz over HTTP"
+    )
     shard: int = Field(0, ge=0, description="shard that this replica is a candidate for")
     policy: str = Field("default", description="name of the placement policy")
     election_ttl_s: float = Field(3.0, ge=2, le=60, description="lease of the leader, seconds")
@@ -38,6 +42,9 @@ class PlacementSettings(StoreSettings):
         15.0, ge=0, description="time after a take-over in which no silence is counted"
     )
     listen_period_s: float = Field(1.0, gt=0, le=10, description="time between looks at heartbeats")
+    registry_ttl_s: float = Field(
+        10.0, ge=2, le=600, description="time after which a dead replica leaves the registry"
+    )
     audit_period_s: float = Field(30.0, gt=0, description="time between two audits of the ledger")
     avoid_base_s: float = Field(5.0, gt=0, description="first time that a refuser is avoided")
     avoid_longest_s: float = Field(600.0, gt=0, description="longest time that it is avoided")

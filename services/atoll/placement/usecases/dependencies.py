@@ -1,6 +1,6 @@
 """Jobs that wait for other jobs."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from atoll.core.model.ids import JobId
@@ -23,14 +23,12 @@ class Dependencies:
 
     _waiting: dict[JobId, set[JobId]] = field(default_factory=dict)
 
-    def add(self, job: JobId, needs: Iterable[JobId]) -> None:
-        """`job` waits for all of `needs`."""
+    def add(self, job: JobId, needs: Collection[JobId]) -> list[JobId]:
+        """`job` waits for all of `needs`; those that nobody waited for yet."""
+        new = [need for need in needs if need not in self._waiting]
         for need in needs:
             self._waiting.setdefault(need, set()).add(job)
-
-    def open(self) -> list[JobId]:
-        """Jobs that somebody waits for."""
-        return sorted(self._waiting)
+        return new
 
     def settle(self, states: dict[JobId, JobState]) -> Settled:
         """Take note of jobs' states; those that have not ended change nothing."""

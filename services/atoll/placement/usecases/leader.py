@@ -4,14 +4,17 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 from atoll.core.engine.cycle import CycleLimits, plan
 from atoll.core.engine.verify import verify
+
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, ShardId
 from atoll.core.model.inventory import ClusterState
-from atoll.core.model.lifecycle import JobState, StopCause
+from atoll.core.model.lifecycle import JobState
 from atoll.core.model.messages import Decision
 from atoll.core.model.plan import Plan
 from atoll.core.policies.interfaces import Policies
+from atoll.core.state.snapshot import Snapshot
 from atoll.placement.usecases.commit import Committed, commit_placements
 from atoll.placement.usecases.doom import end_doomed
 from atoll.placement.usecases.memory import Absorbed, LeaderMemory
@@ -67,6 +70,11 @@ class Leader:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held around every step and every command that writes."""
 
+    def replace_by(self, renewed: "Leader") -> None:
+        """Go on with what another load found, under the same lock."""
+        self.memory, self.book, self.watch = renewed.memory, renewed.book, renewed.watch
+        self.fence, self.cursor = renewed.fence, renewed.cursor
+
     async def catch_up(self) -> None:
         """Learn what changed since the last look, and act on refusals and ended dependencies."""
         delta = await self.store.catch_up(self.shard, self.cursor)
@@ -119,8 +127,9 @@ class Leader:
 
     async def schedule(self) -> Committed | None:
         """Plan on a frozen snapshot, verify, commit; None when there was nothing to place."""
-        made = await asyncio.to_thread(self._plan, self.clock.now())
-        self.counters.cycles += 1
+        if not self.memory.world.has_work():
+            return None
+        made = await self._plan(self.clock.now())
         if not made.placements:
             return None
         committed = await commit_placements(
@@ -143,26 +152,27 @@ class Leader:
         )
         await self._mark(verdicts)
         states = {v.cluster: v.state for v in verdicts}
-        self.memory.put_clusters(
-            [replace(c, state=states.get(c.name, c.state)) for c in clusters]
-        )
+        self.memory.put_clusters([replace(c, state=states.get(c.name, c.state)) for c in clusters])
         lost = [c for c in self.memory.clusters.values() if c.state is ClusterState.LOST]
         victims = [a for c in lost for a in self.memory.live_on(c.name)][: self.rules.max_revokes]
         if not victims:
             return []
         return await self._give_up(victims, {c.name: c.last_seen for c in lost})
 
-    def _plan(self, now: float) -> Plan:
-        # Off the event loop: the kernels release the GIL.
+    async def _plan(self, now: float) -> Plan:
         world = self.memory.world
-        snapshot = world.freeze()
-        made = plan(
-            snapshot,
-            self.policies,
-            now=now,
-            limits=CycleLimits(max_placements=self.rules.max_placements),
-        )
-        verify(made, world.ledger)
+        snapshot = world.freeze(now, self.rules.max_placements)
+        rng = np.random.default_rng((self.fence.epoch.revision, self.counters.cycles))
+        made = await asyncio.to_thread(self._decide, snapshot, now, rng)
+        self.counters.cycles += 1
+        world.note_waiting(snapshot, made)
+        return made
+
+    def _decide(self, snapshot: Snapshot, now: float, rng: np.random.Generator) -> Plan:
+        # Off the event loop: the kernels release the GIL.
+        limits = CycleLimits(max_placements=self.rules.max_placements)
+        made = plan(snapshot, self.policies, now=now, rng=rng, limits=limits)
+        verify(made, self.memory.world.ledger)
         return made
 
     def _took_back(self, causes: Iterable[AttemptId], revoked: Revoked) -> None:

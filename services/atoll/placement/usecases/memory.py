@@ -1,6 +1,6 @@
 """What the leader remembers between cycles, brought up to date from rows."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, QueueName
@@ -15,6 +15,7 @@ from atoll.core.model.lifecycle import (
     StopCause,
 )
 from atoll.core.model.plan import GangPlacement, shape_key
+from atoll.core.state.ledger import Holding
 from atoll.core.state.world import World
 from atoll.placement.usecases.commit import Placed
 from atoll.placement.usecases.dependencies import Dependencies, Settled
@@ -67,32 +68,34 @@ class LeaderMemory:
         self.world.set_queues(delta.queues)
         self.world.remove_queues(delta.queues_gone)
         # Ended attempts give back what they held before anybody asks for it.
-        for view in delta.attempts:
-            self._absorb_attempt(view, absorbed, now=now)
+        self._absorb_ended(delta.attempts, absorbed)
+        self._absorb_live(delta.attempts, now=now)
         self._absorb_jobs(delta.jobs, absorbed)
         return absorbed
 
     def put_clusters(self, clusters: Iterable[Cluster]) -> None:
         """Take in clusters as they stand now."""
         changed = list(clusters)
-        self.clusters.update({c.name: c for c in changed})
+        self.clusters.update((c.name, c) for c in changed)
         behind = {c.name for c in changed if c.head_seq - c.acked_seq > self.max_lag}
         self.world.set_clusters(changed, behind=behind)
 
-    def placed(self, placed: Iterable[Placed], *, now: float) -> None:
+    def placed(self, placed: Sequence[Placed], *, now: float) -> None:
         """Take in what was committed."""
-        for item in placed:
-            self._add_live(item.placement)
-            self._deadlines[item.attempt.id] = now + self.bind_timeout_s
+        self.world.add_allocations([_holding(item.placement) for item in placed])
         self.world.remove_pending([item.placement.job for item in placed])
+        for item in placed:
+            self.live[item.attempt.id] = _live(item.placement)
+            self._deadlines[item.attempt.id] = now + self.bind_timeout_s
 
     def ended(self, attempts: Iterable[AttemptId]) -> None:
         """Forget attempts that ended."""
-        for attempt in attempts:
+        ended = list(attempts)
+        self.world.end_allocations(ended)
+        for attempt in ended:
             self.live.pop(attempt, None)
             self._deadlines.pop(attempt, None)
             self.cancels.discard(attempt)
-            self.world.end_allocation(attempt)
 
     def stopping(self, attempts: Iterable[AttemptId]) -> None:
         """Attempts that were told to stop: nothing more is wanted of them."""
@@ -104,7 +107,7 @@ class LeaderMemory:
 
     def to_revoke(self, *, now: float) -> dict[AttemptId, StopCause]:
         """Attempts that must be taken back: cancelled, or without an answer in time."""
-        causes = {a: StopCause.BIND_DEADLINE for a in self._overdue(now)}
+        causes = dict.fromkeys(self._overdue(now), StopCause.BIND_DEADLINE)
         return causes | {a: StopCause.CANCEL for a in self.cancels if a in self.live}
 
     def next_deadline(self) -> float | None:
@@ -130,45 +133,38 @@ class LeaderMemory:
                 return
             yield attempt
 
-    def _add_live(self, placement: GangPlacement) -> None:
-        self.live[placement.attempt] = Live(
-            placement.cluster,
-            placement.queue,
-            shape_key(placement.request),
-            requeue_on_lost=placement.request.needs_guard,
-        )
-        self.world.add_allocation(
-            placement.attempt, placement.queue, placement.cluster, tasks=placement.tasks
-        )
-
-    def _absorb_attempt(self, view: AttemptView, absorbed: Absorbed, *, now: float) -> None:
-        attempt = view.attempt
-        if attempt.state in TERMINAL_ATTEMPT:
-            self.ended([attempt.id])
+    def _absorb_ended(self, views: Sequence[AttemptView], absorbed: Absorbed) -> None:
+        ended = [v for v in views if v.attempt.state in TERMINAL_ATTEMPT]
+        self.ended([v.attempt.id for v in ended])
+        for view in ended:
             absorbed.rejections.extend(_rejections(view))
-            return
-        if attempt.id not in self.live:
-            self._restore(view, now=now)
-        if attempt.state is not AttemptState.ASSIGNED:
-            self._deadlines.pop(attempt.id, None)
-        if attempt.wish is AttemptWish.STOP:
-            self.stopping([attempt.id])
 
-    def _restore(self, view: AttemptView, *, now: float) -> None:
-        attempt = view.attempt
-        self.live[attempt.id] = Live(
-            attempt.cluster, view.queue, view.shape_key, requeue_on_lost=view.requeue_on_lost
-        )
-        self.world.add_allocation(attempt.id, view.queue, attempt.cluster, tasks=attempt.tasks)
-        if attempt.state is AttemptState.ASSIGNED:
+    def _absorb_live(self, views: Sequence[AttemptView], *, now: float) -> None:
+        alive = [v for v in views if v.attempt.state not in TERMINAL_ATTEMPT]
+        self._restore([v for v in alive if v.attempt.id not in self.live], now=now)
+        for view in alive:
+            if view.attempt.state is not AttemptState.ASSIGNED:
+                self._deadlines.pop(view.attempt.id, None)
+            if view.attempt.wish is AttemptWish.STOP:
+                self.stopping([view.attempt.id])
+
+    def _restore(self, views: Sequence[AttemptView], *, now: float) -> None:
+        """Attempts that an earlier leader made: each gets a full period for its answer."""
+        self.world.add_allocations([
+            Holding(v.attempt.id, v.queue, v.attempt.cluster, v.attempt.tasks) for v in views
+        ])
+        for view in views:
+            attempt = view.attempt
+            self.live[attempt.id] = Live(
+                attempt.cluster, view.queue, view.shape_key, requeue_on_lost=view.requeue_on_lost
+            )
             self._deadlines[attempt.id] = now + self.bind_timeout_s
 
-    def _absorb_jobs(self, views: Iterable[JobView], absorbed: Absorbed) -> None:
-        queued = [v for v in views if v.state is JobState.QUEUED]
-        self.world.remove_pending(
-            [v.pending.id for v in views if v.state is not JobState.QUEUED]
-        )
-        self.world.upsert_pending([v.pending for v in queued])
+    def _absorb_jobs(self, views: Sequence[JobView], absorbed: Absorbed) -> None:
+        gone = [v.pending.id for v in views if v.state is not JobState.QUEUED]
+        self.world.remove_pending(gone)
+        queued = [v.pending for v in views if v.state is JobState.QUEUED]
+        absorbed.new_needs.update(self.world.upsert_pending(queued))
         for view in views:
             self._absorb_job(view, absorbed)
 
@@ -177,24 +173,30 @@ class LeaderMemory:
         if view.state in TERMINAL_JOB:
             absorbed.ended[job.id] = view.state
         elif job.depends_on and view.state in (JobState.QUEUED, JobState.HELD):
-            self.dependencies.add(job.id, job.depends_on)
-            absorbed.new_needs.update(job.depends_on)
+            absorbed.new_needs.update(self.dependencies.add(job.id, job.depends_on))
         live = self.live.get(view.attempt) if view.attempt is not None else None
-        if live is not None and view.wish is JobWish.CANCEL and not live.stopping:
-            self.cancels.add(_known(view.attempt))
+        wanted = live is not None and not live.stopping and view.wish is JobWish.CANCEL
+        if wanted and view.attempt is not None:
+            self.cancels.add(view.attempt)
 
 
-def _known(attempt: AttemptId | None) -> AttemptId:
-    assert attempt is not None
-    return attempt
+def _holding(placement: GangPlacement) -> Holding:
+    return Holding(placement.attempt, placement.queue, placement.cluster, placement.tasks)
+
+
+def _live(placement: GangPlacement) -> Live:
+    return Live(
+        placement.cluster,
+        placement.queue,
+        shape_key(placement.request),
+        requeue_on_lost=placement.request.needs_guard,
+    )
 
 
 def _rejections(view: AttemptView) -> list[Rejection]:
     attempt = view.attempt
     if attempt.state is AttemptState.REJECTED:
-        return [
-            Rejection(attempt.cluster, view.shape_key, view.suspects, view.rejected_inventory)
-        ]
+        return [Rejection(attempt.cluster, view.shape_key, view.suspects, view.rejected_inventory)]
     # Nobody answered in time: whatever the shape, that is about the cluster.
     unanswered = attempt.cause is StopCause.BIND_DEADLINE
     if unanswered and attempt.state in (AttemptState.STOPPED, AttemptState.VOID):

@@ -93,13 +93,11 @@ async def end_attempts(tx: PlacementTx, outcomes: Sequence[Outcome], *, now: flo
     await tx.update_attempts([o.attempt for o in outcomes])
     await tx.end_allocations([o.attempt.id for o in outcomes])
     await tx.add_events([event_of(o, now=now) for o in outcomes])
-    await tx.changed(
-        [
-            # The leader learns what it ended, and which jobs are back, as it learns the rest.
-            Change(ChangeKind.JOBS, ids=tuple(o.job.id for o in outcomes), echo=True),
-            Change(ChangeKind.ATTEMPTS, ids=tuple(o.attempt.id for o in outcomes), echo=True),
-        ]
-    )
+    await tx.changed([
+        # The leader learns what it ended, and which jobs are back, as it learns the rest.
+        Change(ChangeKind.JOBS, ids=tuple(o.job.id for o in outcomes), echo=True),
+        Change(ChangeKind.ATTEMPTS, ids=tuple(o.attempt.id for o in outcomes), echo=True),
+    ])
 
 
 def event_of(outcome: Outcome, *, now: float) -> Event:
@@ -123,8 +121,7 @@ def outcomes_of(
 ) -> list[Outcome]:
     """What an event that no agent reported makes of attempts; those it cannot move are left out."""
     found = (
-        apply_report(jobs[job_of(a.id)], a, _report(a, event, now=now), now=now)
-        for a in attempts
+        apply_report(jobs[job_of(a.id)], a, _report(a, event, now=now), now=now) for a in attempts
     )
     return [outcome for outcome in found if outcome is not None]
 
@@ -183,9 +180,10 @@ async def _write_stops(
 ) -> None:
     await tx.update_attempts(stopping)
     await tx.add_decisions(decisions)
-    await tx.changed(
-        [Change(ChangeKind.ATTEMPTS, ids=tuple(a.id for a in stopping)), _decided(decisions)]
-    )
+    await tx.changed([
+        Change(ChangeKind.ATTEMPTS, ids=tuple(a.id for a in stopping)),
+        _decided(decisions),
+    ])
 
 
 def _decided(decisions: Sequence[Decision]) -> Change:

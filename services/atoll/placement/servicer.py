@@ -1,0 +1,95 @@
+"""PlacementService over gRPC: wire -> use case -> wire."""
+
+from typing import Any
+
+import grpc
+from atoll.core.engine.explain import ClusterTally
+
+from atoll.api.placement.v1 import placement_pb2, placement_pb2_grpc
+from atoll.core.model.errors import ErrorCode, Unavailable
+from atoll.core.model.ids import ClusterName, JobId
+from atoll.placement import telemetry
+from atoll.placement.loops import Candidate
+from atoll.placement.usecases.explain import Answer, explain_job
+from atoll.placement.usecases.leader import Leader
+from atoll.wire.job import state_to_proto
+from atoll.wire.reason import reason_to_proto
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
+    """Answers on the leader; a standby names it."""
+
+    def __init__(self, candidate: Candidate) -> None:
+        self._candidate = candidate
+
+    async def ExplainJob(  # noqa: N802 - the proto's name
+        self, request: placement_pb2.ExplainJobRequest, context: Context
+    ) -> placement_pb2.ExplainJobResponse:
+        """Why a job waits, or where it is."""
+        leader = await self._leader()
+        return _explained(await explain_job(leader, JobId(request.job_id)))
+
+    async def GetStatus(  # noqa: N802
+        self, request: placement_pb2.GetStatusRequest, context: Context
+    ) -> placement_pb2.GetStatusResponse:
+        """What this replica is and has done."""
+        leader = self._candidate.leader
+        status = placement_pb2.GetStatusResponse(
+            leader=leader is not None, leader_address=await self._candidate.leader_address()
+        )
+        if leader is not None:
+            _fill(status, leader)
+        return status
+
+    async def ForgetCluster(  # noqa: N802
+        self, request: placement_pb2.ForgetClusterRequest, context: Context
+    ) -> placement_pb2.ForgetClusterResponse:
+        """Give a cluster up for good."""
+        await self._leader()
+        forgotten = await self._candidate.forget(
+            ClusterName(request.name), fenced=request.i_have_fenced_it
+        )
+        return placement_pb2.ForgetClusterResponse(
+            attempts_lost=len(forgotten.outcomes), decisions_voided=forgotten.decisions_voided
+        )
+
+    async def _leader(self) -> Leader:
+        if self._candidate.leader is not None:
+            return self._candidate.leader
+        address = await self._candidate.leader_address()
+        where = f"; {address} does" if address else " and nobody is known to"
+        raise Unavailable(
+            f"this replica does not lead{where}",
+            code=ErrorCode.NOT_LEADER,
+            metadata={"leader": address},
+        )
+
+
+def _explained(answer: Answer) -> placement_pb2.ExplainJobResponse:
+    return placement_pb2.ExplainJobResponse(
+        state=state_to_proto(answer.state),
+        summary=answer.summary,
+        reasons=[reason_to_proto(reason) for reason in answer.reasons],
+        tallies=[_tally(tally) for tally in answer.tallies],
+        jobs_ahead=answer.jobs_ahead,
+        as_of=answer.as_of,
+        fits_now=answer.fits_now,
+    )
+
+
+def _tally(tally: ClusterTally) -> placement_pb2.ClusterTally:
+    return placement_pb2.ClusterTally(
+        cluster=tally.cluster, nodes=tally.nodes, counts=dict(tally.counts)
+    )
+
+
+def _fill(status: placement_pb2.GetStatusResponse, leader: Leader) -> None:
+    status.epoch = str(leader.fence.epoch)
+    status.queued = leader.memory.world.pending_count
+    status.live_attempts = len(leader.memory.live)
+    status.cycles = leader.counters.cycles
+    status.placements = leader.counters.placements
+    status.rollbacks = leader.counters.rollbacks
+    status.placement_ms.extend(telemetry.percentiles_ms())

@@ -1,0 +1,85 @@
+"""Answers why a job waits, or where it is, from the leader's own memory."""
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from atoll.core.engine.explain import ClusterTally, explain
+
+from atoll.core.model.errors import ErrorCode, NotFound
+from atoll.core.model.ids import JobId, attempt_name, job_of
+from atoll.core.model.lifecycle import JobState
+from atoll.core.model.reason import Reason, ReasonCode
+from atoll.placement.usecases.leader import Leader
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Why a job is where it is, as of one snapshot."""
+
+    state: JobState
+    summary: str
+    as_of: float
+    reasons: tuple[Reason, ...] = ()
+    tallies: tuple[ClusterTally, ...] = ()
+    jobs_ahead: int = 0
+    fits_now: bool = False
+
+
+async def explain_job(leader: Leader, job: JobId) -> Answer:
+    """The answer for one job; the cycle is not disturbed. Raises NotFound."""
+    state = (await leader.store.job_states([job])).get(job)
+    if state is None:
+        raise NotFound(
+            f"there is no job {job}", code=ErrorCode.JOB_NOT_FOUND, metadata={"job": str(job)}
+        )
+    now = leader.clock.now()
+    if state is JobState.QUEUED:
+        return _queued(leader, job, now=now)
+    return Answer(state, _summary(leader, job, state), now, reasons=_why(state))
+
+
+def _queued(leader: Leader, job: JobId, *, now: float) -> Answer:
+    world = leader.memory.world
+    pending = world.pending(job)
+    if pending is None:
+        return Answer(JobState.QUEUED, "it was just queued: the next cycle sees it", now)
+    ahead = world.jobs_ahead(pending)
+    found = explain(world.freeze(now), pending, leader.policies, now=now, ahead=ahead)
+    return Answer(
+        state=JobState.QUEUED,
+        summary=found.summary,
+        as_of=now,
+        reasons=found.reasons,
+        tallies=found.tallies,
+        jobs_ahead=found.jobs_ahead,
+        fits_now=found.fits_now,
+    )
+
+
+def _summary(leader: Leader, job: JobId, state: JobState) -> str:
+    match state:
+        case JobState.HELD:
+            return "held by its user: `atoll release` lets it run"
+        case JobState.ASSIGNED | JobState.RUNNING:
+            return _where(leader, job, state)
+        case JobState.SUCCEEDED | JobState.FAILED | JobState.CANCELLED:
+            return f"it has ended: {state.lower()}"
+        case JobState.QUEUED:
+            return "queued"
+        case _:
+            assert_never(state)
+
+
+def _where(leader: Leader, job: JobId, state: JobState) -> str:
+    verb = "running on" if state is JobState.RUNNING else "assigned to"
+    for attempt, live in leader.memory.live.items():
+        if job_of(attempt) == job:
+            end = ", being stopped" if live.stopping else ""
+            return f"{verb} cluster {live.cluster} as attempt {attempt_name(attempt)}{end}"
+    return f"{state.lower()}; the leader has not seen its attempt yet"
+
+
+def _why(state: JobState) -> tuple[Reason, ...]:
+    if state is not JobState.HELD:
+        return ()
+    return (Reason(ReasonCode.HELD, "held by its user", help="atoll release"),)
