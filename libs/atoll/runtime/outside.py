@@ -3,9 +3,11 @@
 from typing import TypeVar
 
 from atoll.adapters.etcd.connection import EtcdConnection, TlsFiles
+from atoll.adapters.etcd.registry import EtcdRegistry
 from atoll.adapters.memory.streams import MemoryDecisionStream, MemoryHints
 from atoll.adapters.redis_streams.decisions import RedisDecisionStream
 from atoll.adapters.redis_streams.hints import RedisHints
+from atoll.ports.registry import RegistryPort
 from atoll.ports.streams import DecisionStream, Hints
 from atoll.runtime.process import Process
 from atoll.runtime.settings import StoreSettings
@@ -21,6 +23,12 @@ def etcd(process: Process[S]) -> EtcdConnection:
     connection = EtcdConnection(settings.etcd_endpoints, tls=secured)
     process.exits.push_async_callback(connection.close)
     return connection
+
+
+def registry(process: Process[S], connection: EtcdConnection) -> RegistryPort:
+    """Where this installation's services say that they are up."""
+    prefix = f"{process.settings.etcd_prefix}/services"
+    return EtcdRegistry(connection, clock=process.clock, prefix=prefix)
 
 
 def decision_stream(process: Process[S]) -> DecisionStream:

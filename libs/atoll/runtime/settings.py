@@ -106,6 +106,9 @@ class StoreSettings(ServiceSettings):
         SecretStr(""), description="Redis, as redis://host:port; empty: none, loops only poll"
     )
     etcd_endpoints: Names = Field((), description="etcd members; empty: nothing is registered")
+    etcd_prefix: str = Field(
+        "/atoll", pattern="^/[^/]", description="where this installation's keys begin in etcd"
+    )
     etcd_ca: Path | None = Field(None, description="PEM roots that etcd members are checked against")
     etcd_cert: Path | None = Field(None, description="PEM certificate shown to etcd")
     etcd_key: Path | None = Field(None, description="PEM private key for etcd_cert")

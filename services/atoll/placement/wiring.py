@@ -6,13 +6,13 @@ from atoll.adapters.postgres.store import PostgresStore
 from atoll.core.engine.kernels import warm
 
 from atoll.adapters.etcd.election import EtcdElection
-from atoll.adapters.etcd.registry import EtcdRegistry
 from atoll.api.placement.v1.placement_pb2_grpc import add_PlacementServiceServicer_to_server
 from atoll.core.policies.registry import policies
 from atoll.placement.loops import Candidate
 from atoll.placement.publish import Publisher
 from atoll.placement.servicer import PlacementServicer
 from atoll.placement.settings import PlacementSettings
+from atoll.ports.registry import RegistryPort
 from atoll.runtime import outside
 from atoll.runtime.process import Process, run
 
@@ -33,7 +33,7 @@ async def serve(process: Process[PlacementSettings]) -> None:
     )
     process.exits.push_async_callback(store.close)
     etcd = outside.etcd(process)
-    registry = EtcdRegistry(etcd, clock=process.clock)
+    registry = outside.registry(process, etcd)
     candidate = _candidate(process, store, registry)
     servicer = PlacementServicer(candidate)
     server = process.server_for({
@@ -42,7 +42,7 @@ async def serve(process: Process[PlacementSettings]) -> None:
     await server.start()
     election = EtcdElection(
         etcd,
-        prefix=f"/atoll/elections/placement-{settings.shard}",
+        prefix=f"{settings.etcd_prefix}/elections/placement-{settings.shard}",
         identity=server.advertised,
         ttl_s=settings.election_ttl_s,
         clock=process.clock,
@@ -58,7 +58,7 @@ async def serve(process: Process[PlacementSettings]) -> None:
 
 
 def _candidate(
-    process: Process[PlacementSettings], store: PostgresStore, registry: EtcdRegistry
+    process: Process[PlacementSettings], store: PostgresStore, registry: RegistryPort
 ) -> Candidate:
     hints = outside.hints(process)
     publisher = Publisher(outside.decision_stream(process), hints)
