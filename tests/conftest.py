@@ -4,21 +4,28 @@ A server that cannot start fails the tests that need it; none is ever skipped. A
 may kill, pause or stop them: the next one finds them well again.
 """
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from redis.asyncio import Redis
 
 from tests.support import servers
+from tests.support.background import Background
 from tests.support.databases import create_database, drop_database
 
-FreshDatabase = Callable[..., Awaitable[str]]
+FreshDatabase = Callable[..., Coroutine[Any, Any, str]]
 VALKEY_DATABASES = 16
 
 _numbers = count(1)
+
+
+@pytest.fixture(scope="session")
+def background() -> Background:
+    """Runs coroutines for fixtures that outlive a test, even inside another fixture's loop."""
+    return Background()
 
 
 @pytest.fixture(scope="session")
@@ -29,37 +36,37 @@ def server_folder() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def shared_postgres(server_folder: Path) -> Iterator[servers.PostgresLike]:
+def shared_postgres(server_folder: Path, background: Background) -> Iterator[servers.PostgresLike]:
     """For fixtures that outlive a test; a test asks for `postgres_server`."""
     server = servers.postgres(server_folder / "postgres")
-    asyncio.run(server.start())
+    background.run(server.start())
     yield server
-    asyncio.run(server.stop())
+    background.run(server.stop())
 
 
 @pytest.fixture(scope="session")
-def shared_valkey(server_folder: Path) -> Iterator[servers.ValkeyLike]:
+def shared_valkey(server_folder: Path, background: Background) -> Iterator[servers.ValkeyLike]:
     """For fixtures that outlive a test; a test asks for `valkey_server`."""
     server = servers.valkey(server_folder / "valkey")
-    asyncio.run(server.start())
+    background.run(server.start())
     yield server
-    asyncio.run(server.stop())
+    background.run(server.stop())
 
 
 @pytest.fixture(scope="session")
-def shared_etcd(server_folder: Path) -> Iterator[servers.EtcdLike]:
+def shared_etcd(server_folder: Path, background: Background) -> Iterator[servers.EtcdLike]:
     """For fixtures that outlive a test; a test asks for `etcd_server`."""
     cluster = servers.etcd(server_folder / "etcd", members=1)
-    asyncio.run(cluster.start())
+    background.run(cluster.start())
     yield cluster
-    asyncio.run(cluster.stop())
+    background.run(cluster.stop())
 
 
 @pytest.fixture(scope="session")
-def shared_etcd_cluster(server_folder: Path) -> Iterator[servers.EtcdLike]:
+def shared_etcd_cluster(server_folder: Path, background: Background) -> Iterator[servers.EtcdLike]:
     """For fixtures that outlive a test; a test asks for `etcd_cluster`."""
     cluster = servers.etcd(server_folder / "etcd3", members=3)
-    asyncio.run(cluster.start())
+    background.run(cluster.start())
     yield cluster
     for member in cluster.members:  # in good order, each would wait for a leader to follow
         if member.running():
@@ -67,37 +74,39 @@ def shared_etcd_cluster(server_folder: Path) -> Iterator[servers.EtcdLike]:
 
 
 @pytest.fixture
-async def postgres_server(shared_postgres: servers.PostgresLike) -> servers.PostgresLike:
+def postgres_server(
+    shared_postgres: servers.PostgresLike, background: Background
+) -> servers.PostgresLike:
     """PostgreSQL, up."""
-    await _revive(shared_postgres)
+    background.run(_revive(shared_postgres))
     return shared_postgres
 
 
 @pytest.fixture
-async def valkey_server(shared_valkey: servers.ValkeyLike) -> servers.ValkeyLike:
+def valkey_server(shared_valkey: servers.ValkeyLike, background: Background) -> servers.ValkeyLike:
     """Valkey, up."""
-    await _revive(shared_valkey)
+    background.run(_revive(shared_valkey))
     return shared_valkey
 
 
 @pytest.fixture
-async def etcd_server(shared_etcd: servers.EtcdLike) -> servers.EtcdLike:
+def etcd_server(shared_etcd: servers.EtcdLike, background: Background) -> servers.EtcdLike:
     """A cluster of one etcd member, up."""
-    shared_etcd.resume()
-    await shared_etcd.start()
+    background.run(_revive_all(shared_etcd))
     return shared_etcd
 
 
 @pytest.fixture
-async def etcd_cluster(shared_etcd_cluster: servers.EtcdLike) -> servers.EtcdLike:
+def etcd_cluster(shared_etcd_cluster: servers.EtcdLike, background: Background) -> servers.EtcdLike:
     """A cluster of three etcd members, up."""
-    shared_etcd_cluster.resume()
-    await shared_etcd_cluster.start()
+    background.run(_revive_all(shared_etcd_cluster))
     return shared_etcd_cluster
 
 
 @pytest.fixture
-async def fresh_database(postgres_server: servers.PostgresLike) -> AsyncIterator[FreshDatabase]:
+def fresh_database(
+    postgres_server: servers.PostgresLike, background: Background
+) -> Iterator[FreshDatabase]:
     """`await fresh_database(template=...)` gives the DSN of a database that goes with the test."""
     made: list[str] = []
 
@@ -107,15 +116,15 @@ async def fresh_database(postgres_server: servers.PostgresLike) -> AsyncIterator
 
     yield create
     if made:
-        await _revive(postgres_server)
+        background.run(_revive(postgres_server))
     for name in made:
-        await drop_database(postgres_server, name)
+        background.run(drop_database(postgres_server, name))
 
 
 @pytest.fixture
-async def postgres_dsn(fresh_database: FreshDatabase) -> str:
+def postgres_dsn(fresh_database: FreshDatabase, background: Background) -> str:
     """An empty database of the test's own."""
-    return await fresh_database()
+    return background.run(fresh_database())
 
 
 @pytest.fixture
@@ -131,11 +140,10 @@ def etcd_prefix() -> str:
 
 
 @pytest.fixture
-async def valkey_url(valkey_server: servers.ValkeyLike) -> str:
+def valkey_url(valkey_server: servers.ValkeyLike, background: Background) -> str:
     """One of Valkey's databases, emptied. Hints know no databases: they reach all of them."""
     url = valkey_server.url.rpartition("/")[0] + f"/{next(_numbers) % VALKEY_DATABASES}"
-    async with Redis.from_url(url) as client:
-        await client.flushdb()
+    background.run(_flush(url))
     return url
 
 
@@ -143,3 +151,13 @@ async def _revive(server: servers.ServerLike) -> None:
     if server.running():
         server.resume()
     await server.start()
+
+
+async def _revive_all(cluster: servers.EtcdLike) -> None:
+    cluster.resume()
+    await cluster.start()
+
+
+async def _flush(url: str) -> None:
+    async with Redis.from_url(url) as client:
+        await client.flushdb()

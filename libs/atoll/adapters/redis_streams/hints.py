@@ -14,7 +14,7 @@ PREFIX: Final = "atoll:hints:"
 NOTIFY_WITHIN_S: Final = 0.25
 MUTE_S: Final = 1.0
 """After a failure nobody waits for the server for so long: callers have committed already."""
-IDLE_S: Final = 5.0
+IDLE_S: Final = 3.0
 """After so much silence, and then once more, the server is asked whether it is there."""
 AGAIN_AFTER_S: Final = 0.5
 LOG: Final = logging.getLogger(__name__)
