@@ -1,0 +1,1 @@
+"""Dispatch: hands decisions to agents in order, and makes their reports true."""

@@ -1,0 +1,53 @@
+"""Commits heartbeats of many sessions, and answers only those that are committed."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from atoll.core.model.errors import ErrorCode, FailedPrecondition, StaleSession
+from atoll.core.model.inventory import Cluster, ClusterState
+from atoll.dispatch.usecases.observer import BatchKind, Observer
+from atoll.dispatch.usecases.session import Session
+from atoll.ports.store.dispatch import Beat, DispatchStore
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """A heartbeat that waits to be committed."""
+
+    session: Session
+    number: int
+
+
+class Beats:
+    """Heartbeats: `last_seen`, `acked_seq`, and the head for the way back."""
+
+    def __init__(self, store: DispatchStore, *, lease_s: float, observer: Observer) -> None:
+        self._store = store
+        self._lease_s = lease_s
+        self._observer = observer
+
+    async def commit(self, beats: Iterable[Heartbeat]) -> None:
+        """Commit, then answer each session's newest. Raises Unavailable: none was answered."""
+        newest = {b.session: b for b in sorted(beats, key=lambda b: b.number) if b.session.open}
+        if not newest:
+            return
+        seen = await self._store.beat([self._beat(session) for session in newest])
+        for session, beat in newest.items():
+            self._answer(beat, seen.get(session.cluster))
+        self._observer.batch(BatchKind.BEATS, len(newest))
+
+    def _beat(self, session: Session) -> Beat:
+        return Beat(session.cluster, session.epoch, session.lane.acked, self._lease_s)
+
+    @staticmethod
+    def _answer(beat: Heartbeat, cluster: Cluster | None) -> None:
+        session = beat.session
+        if cluster is None or cluster.session_epoch != session.epoch:
+            session.end(StaleSession())
+        elif cluster.state is ClusterState.RETIRED:
+            session.end(
+                FailedPrecondition("the cluster is retired", code=ErrorCode.CLUSTER_RETIRED)
+            )
+        else:
+            session.saw(cluster)
+            session.outbox.beat_ack(beat.number, cluster.head_seq)
