@@ -29,7 +29,7 @@ from atoll.wire.job import state_from_proto, state_to_proto
 from atoll.wire.placement import decode_tasks, encode_tasks
 from atoll.wire.reason import reason_from_proto, reason_to_proto
 from atoll.wire.report import report_from_proto, report_to_proto
-from atoll.wire.request import decode_request, encode_request, request_of, shape_key
+from atoll.wire.request import decode_request, encode_request, request_of
 from atoll.wire.spec import (
     dependency_ids,
     dependency_names,
@@ -80,11 +80,11 @@ def test_a_request_comes_back_as_the_same_object(spec: JobSpec) -> None:
 
 
 @given(make.specs)
-def test_only_what_decides_where_a_job_fits_is_in_its_shape_key(spec: JobSpec) -> None:
+def test_only_what_decides_where_a_job_fits_is_in_its_request(spec: JobSpec) -> None:
     other = replace(spec, name="other", labels=(), secrets=(), retries=spec.retries + 1)
-    assert shape_key(request_of(other)) == shape_key(request_of(spec))
+    assert encode_request(request_of(other)) == encode_request(request_of(spec))
     wider = replace(spec, groups=(replace(spec.groups[0], count=spec.groups[0].count + 1),))
-    assert shape_key(request_of(wider)) != shape_key(request_of(spec))
+    assert encode_request(request_of(wider)) != encode_request(request_of(spec))
 
 
 @given(make.decisions)

@@ -4,7 +4,6 @@ A request is written as a spec that has nothing else. Equal requests give equal 
 bytes give the same object again: a queue of a million jobs has few shapes.
 """
 
-import hashlib
 from functools import lru_cache
 
 from atoll.api.common.v1 import common_pb2
@@ -14,7 +13,6 @@ from atoll.wire.shape import shape_from_proto, shape_to_proto
 from atoll.wire.spec import ON_LOST, parse_spec, topology_from_proto, topology_to_proto
 
 CACHED_REQUESTS = 1 << 16
-KEY_HEX_DIGITS = 32
 
 
 def request_of(spec: JobSpec) -> GangRequest:
@@ -48,12 +46,6 @@ def decode_request(data: bytes) -> GangRequest:
         topology=topology_from_proto(proto.topology) if proto.HasField("topology") else None,
         needs_guard=proto.on_lost == ON_LOST[OnLost.REQUEUE],
     )
-
-
-@lru_cache(maxsize=CACHED_REQUESTS)
-def shape_key(request: GangRequest) -> str:
-    """Digest that names equal requests, in hexadecimal."""
-    return hashlib.sha256(encode_request(request)).hexdigest()[:KEY_HEX_DIGITS]
 
 
 def _group_to_proto(group: GroupRequest) -> common_pb2.TaskGroup:

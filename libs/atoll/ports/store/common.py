@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from atoll.core.model.errors import Unavailable
+from atoll.core.model.errors import Aborted, ErrorCode, Unavailable
 from atoll.core.model.ids import AttemptId, Epoch, JobId, NodeId, ShardId
 from atoll.core.model.job import Attempt, Job
 from atoll.core.model.messages import ChangeKind, Event
@@ -17,6 +17,13 @@ class StoreUnavailable(Unavailable):
 
 class UnknownOutcome(Unavailable):
     """The reply to a COMMIT was lost: it may or may not have happened."""
+
+
+class Contended(Aborted):
+    """A concurrent transaction won; nothing was committed, and trying all of it again helps."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, code=ErrorCode.CONTENDED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,40 @@
+"""Brings a database to the newest schema."""
+
+from pathlib import Path
+from typing import Final
+
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+
+HERE: Final = Path(__file__).resolve().parent
+
+
+def upgrade(dsn: str) -> None:
+    """Apply what is missing, all in one transaction; nothing happens when nothing is.
+
+    Runs an event loop of its own: inside one, call it by `asyncio.to_thread`. Several callers at
+    once are safe. `dsn` is `postgresql://…`, as asyncpg takes it.
+    """
+    command.upgrade(_config(dsn), "head")
+
+
+def newest() -> str:
+    """The revision that this version of the program was written for."""
+    head = ScriptDirectory.from_config(_config("")).get_current_head()
+    assert head is not None
+    return head
+
+
+def scripts() -> Path:
+    """Where the migrations are: in an installed wheel beside this file, else in the source tree."""
+    packaged = HERE / "migrations"
+    return packaged if packaged.is_dir() else HERE.parents[3] / "migrations"
+
+
+def _config(dsn: str) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(scripts()).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["dsn"] = dsn
+    return config
