@@ -9,10 +9,10 @@ from typing import Final
 
 from atoll.client.spec.quantities import positive
 from atoll.core.model.resources import ANY_KIND, BLOCKS_PER_DEVICE, DeviceRequest
+from atoll.core.model.validate_shape import MOST_DEVICES
+from atoll.core.model.validate_text import MOST_NAME, NAME
 
-MOST_DEVICES: Final = 1024
 PROFILE: Final = re.compile(r"[1-9]g\.\d{1,4}gb(\+[a-z]{2,8}(\.[a-z]{2,8})?)?", re.IGNORECASE)
-_KIND: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _AMOUNT: Final = re.compile(r"-?\d{1,18}(\.\d{1,9})?")
 _FORMS: Final = "write H100, H100:8, H100:0.25, H100:1g.10gb, 1g.10gb:2, or 8 for any kind"
 
@@ -39,7 +39,7 @@ def _parse_text(text: str) -> DeviceRequest:
         return _slices(ANY_KIND, first, count=rest if colon else "1")
     if not colon and _AMOUNT.fullmatch(first):
         return _share_or_whole(ANY_KIND, first)
-    if not _KIND.fullmatch(first):
+    if len(first) > MOST_NAME or not NAME.fullmatch(first):
         raise ValueError(f"`{text[:60]}` is no accelerator; {_FORMS}")
     amount, more, count = (rest if colon else "1").partition(":")
     if PROFILE.fullmatch(amount):

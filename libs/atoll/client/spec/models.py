@@ -3,7 +3,6 @@
 These models only parse. What keys mean together is in `rules`, the way to the wire in `convert`.
 """
 
-import re
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
@@ -11,12 +10,28 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from atoll.client.spec import quantities
 from atoll.client.spec.accelerators import parse_accelerators
 from atoll.core.model.resources import DeviceRequest
+from atoll.core.model.validate import (
+    MOST_DEPENDENCIES,
+    MOST_GROUPS,
+    MOST_PORTS,
+    MOST_RETRIES,
+    MOST_SHAPES,
+    SIGNALS,
+)
+from atoll.core.model.validate_shape import MOST_TASKS
+from atoll.core.model.validate_text import (
+    A_NAME,
+    A_QUEUE,
+    A_VARIABLE,
+    MOST_NAME,
+    MOST_QUEUE,
+    MOST_VARIABLE_NAME,
+    NAME,
+    QUEUE,
+    VARIABLE,
+)
 
-SIGNALS: Final = ("SIGUSR1", "SIGUSR2", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
 NOT_YET: Final = ("image", "mounts", "workdir", "deadline", "reservation", "burst")
-_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
-_QUEUE: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
-_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}")
 
 
 def _text(value: object) -> str:
@@ -32,14 +47,14 @@ def _text(value: object) -> str:
 
 
 def _name(value: object) -> str:
-    if not _NAME.fullmatch(text := _text(value)):
-        raise ValueError("use 1 to 128 letters, digits, `.`, `_` and `-`")
+    if len(text := _text(value)) > MOST_NAME or not NAME.fullmatch(text):
+        raise ValueError(f"use 1 to {MOST_NAME} {A_NAME}")
     return text
 
 
 def _queue(value: object) -> str:
-    if len(text := _text(value)) > 256 or not _QUEUE.fullmatch(text):
-        raise ValueError("use a path such as team.project: letters, digits, `_`, `-`, dots between")
+    if len(text := _text(value)) > MOST_QUEUE or not QUEUE.fullmatch(text):
+        raise ValueError(f"use a path such as team.project: {A_QUEUE}")
     return text
 
 
@@ -50,8 +65,8 @@ def _script(value: object) -> str:
 
 
 def _variable(value: object) -> str:
-    if not _VARIABLE.fullmatch(text := _text(value)):
-        raise ValueError(f"`{text[:40]}` is no name of an environment variable")
+    if len(text := _text(value)) > MOST_VARIABLE_NAME or not VARIABLE.fullmatch(text):
+        raise ValueError(f"`{text[:40]}` is no name of an environment variable: use {A_VARIABLE}")
     return text
 
 
@@ -59,14 +74,14 @@ def _signal(value: object) -> str:
     text = _text(value).upper()
     name = text if text.startswith("SIG") else f"SIG{text}"
     if name not in SIGNALS:
-        raise ValueError(f"use one of {', '.join(SIGNALS)}")
+        raise ValueError(f"use one of {', '.join(sorted(SIGNALS))}")
     return name
 
 
 def _job_ref(value: object) -> int | str:
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return value
-    if isinstance(value, str) and _NAME.fullmatch(value):
+    if isinstance(value, str) and NAME.fullmatch(value):
         return value
     raise ValueError("give the number of a job, or the name of one that is submitted with it")
 
@@ -76,16 +91,15 @@ def _listed(value: object) -> object:
 
 
 _AMOUNT: Final = {"type": ["string", "number"]}
-_INT32: Final = 2**31 - 1
 
 Text = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": ["string", "integer"]})]
 Name = Annotated[
-    str, BeforeValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^{_NAME.pattern}$"})
+    str, BeforeValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^{NAME.pattern}$"})
 ]
 QueuePath = Annotated[
     str,
     BeforeValidator(_queue),
-    WithJsonSchema({"type": "string", "maxLength": 256, "pattern": f"^{_QUEUE.pattern}$"}),
+    WithJsonSchema({"type": "string", "maxLength": MOST_QUEUE, "pattern": f"^{QUEUE.pattern}$"}),
 ]
 Script = Annotated[
     str, BeforeValidator(_script), WithJsonSchema({"type": "string", "minLength": 1})
@@ -93,7 +107,7 @@ Script = Annotated[
 Variable = Annotated[
     str,
     BeforeValidator(_variable),
-    WithJsonSchema({"type": "string", "pattern": f"^{_VARIABLE.pattern}$"}),
+    WithJsonSchema({"type": "string", "pattern": f"^{VARIABLE.pattern}$"}),
 ]
 Cpus = Annotated[int, BeforeValidator(quantities.cpu_milli), WithJsonSchema(_AMOUNT)]
 Bytes = Annotated[int, BeforeValidator(quantities.memory_bytes), WithJsonSchema({"type": "string"})]
@@ -107,7 +121,7 @@ Accelerators = Annotated[
     WithJsonSchema({"type": ["string", "number", "object"], "maxProperties": 1}),
 ]
 Signal = Annotated[str, BeforeValidator(_signal), WithJsonSchema({"type": "string"})]
-Count = Annotated[int, Field(strict=True, ge=1, le=_INT32)]
+Count = Annotated[int, Field(strict=True, ge=1, le=MOST_TASKS)]
 Port = Annotated[int, Field(strict=True, ge=1, le=65_535)]
 Ports = Annotated[list[Port], BeforeValidator(_listed)]
 JobRef = Annotated[
@@ -146,7 +160,7 @@ class Alternative(Strict):
 class Resources(Alternative):
     """What every task takes from its one node."""
 
-    any_of: list[Alternative] = Field(default_factory=list, max_length=32)
+    any_of: list[Alternative] = Field(default_factory=list, max_length=MOST_SHAPES)
     """Alternatives in order of preference."""
 
 
@@ -217,7 +231,7 @@ class Spec(Strict):
     """Shell script that every task runs."""
     setup: Text | None = None
     """Shell script that runs before `run`."""
-    groups: list[Group] = Field(default_factory=list, max_length=64)
+    groups: list[Group] = Field(default_factory=list, max_length=MOST_GROUPS)
     """In place of run: several kinds of tasks in one job."""
     envs: dict[Variable, Text] = Field(default_factory=dict)
     """Environment of the tasks."""
@@ -225,7 +239,7 @@ class Spec(Strict):
     """Environment that no API shows again."""
     output: Text = ""
     """Path pattern for captured output (`%j` job, `%t` rank); the agent's own folder otherwise."""
-    ports: Ports = Field(default_factory=list, max_length=64)
+    ports: Ports = Field(default_factory=list, max_length=MOST_PORTS)
     """TCP ports that each task listens on."""
     resources: Resources = Field(default_factory=Resources)
     """What every task takes from its one node."""
@@ -233,7 +247,7 @@ class Spec(Strict):
     """The run is stopped after it: `2h30m`, `9000` (seconds), `1-12:00:00`."""
     begin: Begin | None = None
     """Not before: an ISO 8601 time with its zone, or a while such as `+2h`."""
-    depends_on: Dependencies = Field(default_factory=list, max_length=1000)
+    depends_on: Dependencies = Field(default_factory=list, max_length=MOST_DEPENDENCIES)
     """Jobs that must have succeeded first: numbers, or names of jobs submitted with it."""
     array: Annotated[int, Field(strict=True, ge=1, le=1000)] | None = None
     """Number of copies; each is a job of its own and finds its place in ATOLL_ARRAY_INDEX."""
@@ -243,7 +257,7 @@ class Spec(Strict):
     """How a run is told to save its work before it is stopped."""
     on_lost: Literal["hold", "requeue"] = "hold"
     """When the cluster falls silent: wait for it, or run elsewhere."""
-    retries: Annotated[int, Field(strict=True, ge=0, le=1000)] = 0
+    retries: Annotated[int, Field(strict=True, ge=0, le=MOST_RETRIES)] = 0
     """How often a failed run is tried again."""
     image: NotYet = None
     mounts: NotYet = None

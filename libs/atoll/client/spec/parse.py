@@ -55,7 +55,7 @@ def read_spec_file(path: str | FilePath) -> list[Spec]:
 
 def job_name(text: str) -> str:
     """A valid name made from any text."""
-    return _NOT_IN_NAMES.sub("-", text).strip("-.")[:128] or _UNNAMED
+    return _NOT_IN_NAMES.sub("-", text).strip("-._")[:128] or _UNNAMED
 
 
 def _parsed(values: object) -> tuple[Spec | None, list[Found]]:

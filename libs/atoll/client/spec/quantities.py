@@ -9,9 +9,9 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
-MOST_CPUS: Final = 1_000_000
-MOST_BYTES: Final = 1 << 60
-MOST_SECONDS: Final = 10 * 366 * 86_400
+from atoll.core.model.validate import MOST_SECONDS
+from atoll.core.model.validate_shape import MOST_CPU_MILLI, MOST_MEMORY_BYTES
+
 _NUMBER: Final = re.compile(r"\d{1,18}(\.\d{1,9})?")
 _UNITS: Final = {
     "B": 1,
@@ -46,8 +46,8 @@ def cpu_milli(value: object) -> int:
     amount = positive(text.removesuffix("m")) * (1 if milli else 1000)
     if amount != int(amount):
         raise ValueError("the smallest step is 0.001 of a CPU (1m)")
-    if amount > MOST_CPUS * 1000:
-        raise ValueError(f"is more than {MOST_CPUS:,} CPUs")
+    if amount > MOST_CPU_MILLI:
+        raise ValueError(f"is more than {MOST_CPU_MILLI // 1000:,} CPUs")
     return int(amount)
 
 
@@ -59,8 +59,8 @@ def memory_bytes(value: object) -> int:
     if unit.upper() not in _UNIT_NAMES:
         raise ValueError(_unit_help(digits, unit))
     amount = positive(digits) * _UNITS[_UNIT_NAMES[unit.upper()]]
-    if amount > MOST_BYTES:
-        raise ValueError("is more than 1 EiB")
+    if amount > MOST_MEMORY_BYTES:
+        raise ValueError(f"is more than {MOST_MEMORY_BYTES >> 40:,} TiB")
     if amount < 1:
         raise ValueError("is less than a byte")
     return int(amount)

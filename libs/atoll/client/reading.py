@@ -1,0 +1,126 @@
+"""From the messages of the API to the values that callers see."""
+
+from dataclasses import fields
+from typing import Any, TypeVar
+
+from google.protobuf.message import Message
+
+from atoll.api.common.v1 import common_pb2
+from atoll.api.events.v1 import events_pb2
+from atoll.api.placement.v1 import placement_pb2
+from atoll.api.submission.v1 import submission_pb2
+from atoll.client.views import (
+    ClusterInfo,
+    DeviceUse,
+    Event,
+    Explanation,
+    Forgotten,
+    JobInfo,
+    LogChunk,
+    NodeInfo,
+    PlacementStatus,
+    QueueInfo,
+    Reason,
+    Tally,
+)
+from atoll.core.model.lifecycle import JobState
+from atoll.core.model.reason import ReasonCode
+from atoll.wire.inventory import node_from_proto
+from atoll.wire.job import state_from_proto
+from atoll.wire.placement import tasks_from_proto
+
+ViewT = TypeVar("ViewT")
+
+
+def job_info(proto: submission_pb2.Job) -> JobInfo:
+    """A job."""
+    return _read(
+        JobInfo,
+        proto,
+        name=proto.spec.name,
+        queue=proto.spec.queue,
+        state=state_from_proto(proto.state),
+        priority_class=proto.spec.priority_class,
+        labels=dict(proto.spec.labels),
+        tasks=tasks_from_proto(proto.tasks),
+        exit_code=proto.exit_code if proto.HasField("exit_code") else None,
+        proto=proto.spec,
+    )
+
+
+def submitted(job_id: int, spec: common_pb2.JobSpec) -> JobInfo:
+    """What is known of a job right after its submit."""
+    return JobInfo(
+        id=job_id,
+        name=spec.name,
+        queue=spec.queue,
+        state=JobState.QUEUED,
+        priority_class=spec.priority_class,
+        labels=dict(spec.labels),
+        proto=spec,
+    )
+
+
+def event_of(proto: events_pb2.JobEvent, cursor: str) -> Event:
+    """An event, and the cursor to go on from after it."""
+    return _read(Event, proto, state=state_from_proto(proto.state), cursor=cursor)
+
+
+def log_chunk(proto: submission_pb2.StreamLogsResponse) -> LogChunk:
+    """A piece of output."""
+    return _read(LogChunk, proto)
+
+
+def explanation(proto: placement_pb2.ExplainJobResponse) -> Explanation:
+    """Why a job waits."""
+    return _read(
+        Explanation,
+        proto,
+        state=state_from_proto(proto.state),
+        reasons=tuple(_reason(reason) for reason in proto.reasons),
+        tallies=tuple(Tally(t.cluster, t.nodes, dict(t.counts)) for t in proto.tallies),
+        unread=tuple(proto.unread),
+    )
+
+
+def queue_info(proto: submission_pb2.Queue) -> QueueInfo:
+    """A queue."""
+    return _read(QueueInfo, proto, job_counts=dict(proto.job_counts))
+
+
+def cluster_info(proto: submission_pb2.Cluster) -> ClusterInfo:
+    """A cluster."""
+    return _read(
+        ClusterInfo, proto, devices=dict(proto.devices), free_blocks=dict(proto.free_blocks)
+    )
+
+
+def node_info(proto: submission_pb2.Node) -> NodeInfo:
+    """A node."""
+    return _read(
+        NodeInfo,
+        proto,
+        inventory=node_from_proto(proto.inventory),
+        device_use=tuple(_read(DeviceUse, use) for use in proto.device_use),
+    )
+
+
+def placement_status(proto: placement_pb2.GetStatusResponse) -> PlacementStatus:
+    """A placement replica."""
+    return _read(PlacementStatus, proto, placement_ms=tuple(proto.placement_ms))
+
+
+def forgotten(proto: placement_pb2.ForgetClusterResponse) -> Forgotten:
+    """What was given up with a cluster."""
+    return _read(Forgotten, proto)
+
+
+def _reason(proto: common_pb2.Reason) -> Reason:
+    known = proto.code in ReasonCode.__members__
+    return _read(Reason, proto, code=ReasonCode(proto.code) if known else proto.code)
+
+
+def _read(kind: type[ViewT], message: Message, /, **special: Any) -> ViewT:
+    # Fields that are named alike on both sides are taken over; the others come as arguments.
+    names = [item.name for item in fields(kind) if item.name not in special]  # type: ignore[arg-type]
+    return kind(**{name: getattr(message, name) for name in names}, **special)
