@@ -1,0 +1,1 @@
+"""What submission does, on core and ports alone."""
