@@ -1,0 +1,157 @@
+"""Row operations that every writing role's transaction has."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Final
+
+from atoll.adapters.postgres.rows import (
+    ATTEMPT_COLUMNS,
+    ATTEMPT_MUTABLE,
+    JOB_COLUMNS,
+    JOB_MUTABLE,
+    attempt_from,
+    attempt_mutable,
+    job_from,
+    job_mutable,
+)
+from atoll.adapters.postgres.sql import Sql
+from atoll.core.model.ids import AttemptId, JobId
+from atoll.core.model.job import Attempt, Job
+from atoll.core.model.messages import ChangeKind, Event
+from atoll.ports.store.common import Change
+
+LOCK_JOBS: Final = (
+    f"SELECT {JOB_COLUMNS} FROM jobs j WHERE j.id = ANY($1::bigint[])"
+    " ORDER BY j.id FOR NO KEY UPDATE"
+)
+LOCK_ATTEMPTS: Final = (
+    f"SELECT {ATTEMPT_COLUMNS} FROM attempts a WHERE a.id = ANY($1::bigint[])"
+    " ORDER BY a.id FOR NO KEY UPDATE"
+)
+
+
+def _update(table: str, columns: Mapping[str, str]) -> str:
+    arrays = ", ".join(f"${at}::{kind}[]" for at, kind in enumerate(columns.values(), 2))
+    sets = ", ".join(f"{name} = u.{name}" for name in columns)
+    return (
+        f"UPDATE {table} t SET {sets}, revision = t.revision + 1"
+        f" FROM unnest($1::bigint[], {arrays}) AS u(id, {', '.join(columns)}) WHERE t.id = u.id"
+    )
+
+
+UPDATE_JOBS: Final = _update("jobs", JOB_MUTABLE)
+UPDATE_ATTEMPTS: Final = _update("attempts", ATTEMPT_MUTABLE)
+
+# The tenant is the job's: events are filtered by it long after the job itself is gone.
+ADD_EVENTS: Final = """
+INSERT INTO events (
+    job, tenant, queue, event, state, at, attempt, cluster, reason, message, principal
+)
+SELECT u.job, j.tenant, u.queue, u.event, u.state, u.at, u.attempt, u.cluster, u.reason,
+    u.message, u.principal
+FROM unnest(
+    $1::bigint[], $2::text[], $3::text[], $4::text[], $5::double precision[], $6::bigint[],
+    $7::text[], $8::text[], $9::text[], $10::text[]
+) WITH ORDINALITY
+    AS u(job, queue, event, state, at, attempt, cluster, reason, message, principal, place)
+JOIN jobs j ON j.id = u.job ORDER BY u.place
+"""
+
+# Every kind knows its shard from its rows; queues concern all shards.
+SHARDS_OF: Final = {
+    ChangeKind.JOBS: "SELECT shard, id FROM jobs WHERE id = ANY($1::bigint[])",
+    ChangeKind.ATTEMPTS: "SELECT shard, id FROM attempts WHERE id = ANY($1::bigint[])",
+    ChangeKind.NODES: """SELECT c.shard, n.id FROM nodes n JOIN clusters c ON c.name = n.cluster
+        WHERE n.id = ANY($1::bigint[])""",
+    ChangeKind.CLUSTERS: "SELECT shard, name FROM clusters WHERE name = ANY($1::text[])",
+    ChangeKind.QUEUES: "SELECT NULL::integer, unnest($1::text[])",
+    ChangeKind.DECISIONS: "SELECT shard, name FROM clusters WHERE name = ANY($1::text[])",
+}
+NUMBERED: Final = frozenset({ChangeKind.JOBS, ChangeKind.ATTEMPTS, ChangeKind.NODES})
+
+
+def _add_changes(kind: ChangeKind) -> str:
+    found = "array_agg(f.id)"
+    ids, names = (found, "'{}'") if kind in NUMBERED else ("'{}'", found)
+    return (
+        "INSERT INTO changes (kind, shard, writer, ids, names)"
+        f" SELECT {kind.value}, f.shard, $2::uuid, {ids}, {names}"
+        f" FROM ({SHARDS_OF[kind]}) AS f(shard, id) GROUP BY f.shard"
+    )
+
+
+ADD_CHANGES: Final = {kind: _add_changes(kind) for kind in ChangeKind}
+
+
+class LiveRowsTx:
+    """One transaction. `writer` marks the changes that its own store need not be shown."""
+
+    def __init__(self, sql: Sql, writer: str | None = None) -> None:
+        self._sql = sql
+        self._writer = writer
+        self._now: float | None = None
+
+    async def now(self) -> float:
+        """Database time of this transaction, unix seconds."""
+        if self._now is None:
+            self._now = float(
+                await self._sql.value("SELECT extract(epoch FROM now())::double precision")
+            )
+        return self._now
+
+    async def lock_jobs(self, ids: Iterable[JobId]) -> dict[JobId, Job]:
+        """Lock rows by ascending id; those that do not exist are left out."""
+        wanted = list(ids)
+        rows = await self._sql.rows(LOCK_JOBS, wanted) if wanted else []
+        return {JobId(row["id"]): job_from(row) for row in rows}
+
+    async def lock_attempts(self, ids: Iterable[AttemptId]) -> dict[AttemptId, Attempt]:
+        """Lock rows by ascending id; those that do not exist are left out."""
+        wanted = list(ids)
+        rows = await self._sql.rows(LOCK_ATTEMPTS, wanted) if wanted else []
+        return {AttemptId(row["id"]): attempt_from(row) for row in rows}
+
+    async def update_jobs(self, jobs: Sequence[Job]) -> None:
+        """Write the mutable columns of locked rows; raises `revision` by one."""
+        if jobs:
+            await self._sql.run(UPDATE_JOBS, *_columns([(j.id, *job_mutable(j)) for j in jobs]))
+
+    async def update_attempts(self, attempts: Sequence[Attempt]) -> None:
+        """Write the mutable columns of locked rows; raises `revision` by one."""
+        if attempts:
+            rows = [(a.id, *attempt_mutable(a)) for a in attempts]
+            await self._sql.run(UPDATE_ATTEMPTS, *_columns(rows))
+
+    async def end_allocations(self, attempts: Iterable[AttemptId]) -> None:
+        """Delete the allocations of attempts; one that has none is no error."""
+        if wanted := list(attempts):
+            await self._sql.run("DELETE FROM allocations WHERE attempt = ANY($1::bigint[])", wanted)
+
+    async def add_events(self, events: Sequence[Event]) -> None:
+        """Append to the history that watches show."""
+        if events:
+            await self._sql.run(ADD_EVENTS, *_columns([_event_values(e) for e in events]))
+
+    async def changed(self, changes: Sequence[Change]) -> None:
+        """Say what this transaction changed: a row per kind and shard."""
+        wanted = [change for change in changes if change.ids or change.names]
+        for (kind, echo), group in groupby(sorted(wanted, key=_kind), key=_kind):
+            found = sorted({entry for change in group for entry in (change.ids or change.names)})
+            writer = None if echo else self._writer
+            await self._sql.run(ADD_CHANGES[ChangeKind(kind)], found, writer)
+
+
+def _kind(change: Change) -> tuple[int, bool]:
+    return change.kind.value, change.echo
+
+
+def _columns(rows: Sequence[Sequence[object]]) -> list[list[object]]:
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _event_values(event: Event) -> tuple[object, ...]:
+    return (
+        event.job, event.queue, None if event.event is None else event.event.value,
+        event.state.value, event.at, event.attempt, event.cluster,
+        None if event.reason is None else event.reason.value, event.message, event.principal,
+    )  # fmt: skip

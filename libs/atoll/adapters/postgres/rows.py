@@ -1,0 +1,188 @@
+"""Rows of jobs and attempts, and back."""
+
+import json
+from dataclasses import replace
+from functools import lru_cache
+from typing import Final
+
+from atoll.adapters.postgres.sql import Record
+from atoll.core.model.ids import (
+    AttemptId,
+    ClusterName,
+    Epoch,
+    JobId,
+    QueueName,
+    ShardId,
+    Tenant,
+)
+from atoll.core.model.job import Attempt, Job
+from atoll.core.model.lifecycle import AttemptState, AttemptWish, JobState, JobWish, StopCause
+from atoll.core.model.reason import ReasonCode
+from atoll.core.model.spec import JobSpec
+from atoll.wire.placement import decode_tasks, encode_tasks
+from atoll.wire.request import encode_request, request_of
+from atoll.wire.spec import encode_secrets, encode_spec, parse_spec, spec_from_proto
+
+JOB_FIXED: Final = (
+    "id", "tenant", "principal", "queue", "name", "labels", "array_id", "array_index",
+    "depends_on", "begin_at", "spec_priority", "trace", "submitted_at", "shard", "revision",
+    "shape", "spec", "secrets",
+)  # fmt: skip
+JOB_MUTABLE: Final = {
+    "priority": "integer",
+    "state": "text",
+    "wish": "text",
+    "reason": "text",
+    "message": "text",
+    "attempts": "integer",
+    "failures": "integer",
+    "rollbacks": "integer",
+    "attempt": "bigint",
+    "cluster": "text",
+    "exit_code": "integer",
+    "placed_at": "double precision",
+    "accepted_at": "double precision",
+    "started_at": "double precision",
+    "ended_at": "double precision",
+    "generation": "bigint",
+}
+JOB_INSERTED: Final = (*JOB_FIXED, *JOB_MUTABLE)
+JOB_COLUMNS: Final = ", ".join(
+    f"j.{name}" for name in JOB_INSERTED if name not in {"labels", "shape", "secrets"}
+)
+
+ATTEMPT_FIXED: Final = (
+    "id", "cluster", "shard", "epoch_generation", "epoch_revision", "number", "tasks",
+    "created_at", "bind_by", "revision",
+)  # fmt: skip
+ATTEMPT_MUTABLE: Final = {
+    "state": "text",
+    "wish": "text",
+    "cause": "text",
+    "reason": "text",
+    "message": "text",
+    "exit_code": "integer",
+    "accepted_at": "double precision",
+    "started_at": "double precision",
+    "ended_at": "double precision",
+}
+ATTEMPT_INSERTED: Final = (*ATTEMPT_FIXED, *ATTEMPT_MUTABLE)
+ATTEMPT_COLUMNS: Final = ", ".join(f"a.{name}" for name in ATTEMPT_INSERTED)
+
+CACHED_SPECS: Final = 8192
+
+
+def job_fixed(job: Job) -> tuple[object, ...]:
+    """Values of JOB_FIXED."""
+    spec = job.spec
+    return (
+        job.id, job.tenant, job.principal, job.queue, job.name, json.dumps(dict(spec.labels)),
+        spec.array_id, spec.array_index, spec.depends_on, spec.begin_at, spec.priority,
+        job.trace, job.submitted_at, job.shard, job.revision,
+        encode_request(request_of(spec)), encode_spec(spec, secrets=False), encode_secrets(spec),
+    )  # fmt: skip
+
+
+def job_mutable(job: Job) -> tuple[object, ...]:
+    """Values of JOB_MUTABLE."""
+    return (
+        job.priority, job.state.value, job.wish.value, _text(job.reason), job.message,
+        job.attempts, job.failures, job.rollbacks, job.attempt, job.cluster, job.exit_code,
+        job.placed_at, job.accepted_at, job.started_at, job.ended_at, job.generation,
+    )  # fmt: skip
+
+
+def job_from(row: Record) -> Job:
+    """A job from JOB_COLUMNS; its secrets have no values."""
+    return Job(
+        id=JobId(row["id"]),
+        tenant=Tenant(row["tenant"]),
+        principal=row["principal"],
+        queue=QueueName(row["queue"]),
+        name=row["name"],
+        spec=spec_from(row),
+        priority=row["priority"],
+        submitted_at=row["submitted_at"],
+        state=JobState(row["state"]),
+        wish=JobWish(row["wish"]),
+        reason=_reason(row["reason"]),
+        message=row["message"],
+        attempts=row["attempts"],
+        failures=row["failures"],
+        rollbacks=row["rollbacks"],
+        attempt=row["attempt"],
+        cluster=row["cluster"],
+        exit_code=row["exit_code"],
+        placed_at=row["placed_at"],
+        accepted_at=row["accepted_at"],
+        started_at=row["started_at"],
+        ended_at=row["ended_at"],
+        shard=ShardId(row["shard"]),
+        trace=row["trace"],
+        revision=row["revision"],
+        generation=row["generation"],
+    )
+
+
+def spec_from(row: Record) -> JobSpec:
+    """The spec of a job's row, without the values of its secrets."""
+    spec = _parsed_spec(row["spec"])
+    array_id, index, priority = row["array_id"], row["array_index"], row["spec_priority"]
+    if (array_id, index, priority) == (None, 0, 0):
+        return spec
+    return replace(spec, array_id=array_id, array_index=index, priority=priority)
+
+
+def attempt_fixed(attempt: Attempt) -> tuple[object, ...]:
+    """Values of ATTEMPT_FIXED."""
+    return (
+        attempt.id, attempt.cluster, attempt.shard, attempt.epoch.generation,
+        attempt.epoch.revision, attempt.number, encode_tasks(attempt.tasks), attempt.created_at,
+        attempt.bind_by, attempt.revision,
+    )  # fmt: skip
+
+
+def attempt_mutable(attempt: Attempt) -> tuple[object, ...]:
+    """Values of ATTEMPT_MUTABLE."""
+    return (
+        attempt.state.value, attempt.wish.value, attempt.cause.value, _text(attempt.reason),
+        attempt.message, attempt.exit_code, attempt.accepted_at, attempt.started_at,
+        attempt.ended_at,
+    )  # fmt: skip
+
+
+def attempt_from(row: Record) -> Attempt:
+    """An attempt from ATTEMPT_COLUMNS."""
+    return Attempt(
+        id=AttemptId(row["id"]),
+        cluster=ClusterName(row["cluster"]),
+        shard=ShardId(row["shard"]),
+        epoch=Epoch(row["epoch_generation"], row["epoch_revision"]),
+        number=row["number"],
+        tasks=decode_tasks(row["tasks"]),
+        created_at=row["created_at"],
+        bind_by=row["bind_by"],
+        state=AttemptState(row["state"]),
+        wish=AttemptWish(row["wish"]),
+        cause=StopCause(row["cause"]),
+        reason=_reason(row["reason"]),
+        message=row["message"],
+        exit_code=row["exit_code"],
+        accepted_at=row["accepted_at"],
+        started_at=row["started_at"],
+        ended_at=row["ended_at"],
+        revision=row["revision"],
+    )
+
+
+@lru_cache(maxsize=CACHED_SPECS)
+def _parsed_spec(data: bytes) -> JobSpec:
+    return spec_from_proto(parse_spec(data))
+
+
+def _text(reason: ReasonCode | None) -> str | None:
+    return None if reason is None else reason.value
+
+
+def _reason(text: str | None) -> ReasonCode | None:
+    return None if text is None else ReasonCode(text)

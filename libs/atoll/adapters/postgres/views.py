@@ -1,0 +1,212 @@
+"""The shard as the leader sees it: all of it, or what changed since a cursor."""
+
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from atoll.adapters.postgres.cluster_rows import (
+    CLUSTERS,
+    NODE_COLUMNS,
+    QUEUE_COLUMNS,
+    cluster_from,
+    node_from,
+    queue_from,
+)
+from atoll.adapters.postgres.cursors import CHANGES_KEPT_S, HERE, MARGIN_S, Position, expired
+from atoll.adapters.postgres.rows import ATTEMPT_COLUMNS, attempt_from
+from atoll.adapters.postgres.sql import Record, Sql
+from atoll.core.model.ids import ClusterName, JobId, NodeId, QueueName, ShardId
+from atoll.core.model.inventory import Avoidance
+from atoll.core.model.lifecycle import JobState, JobWish
+from atoll.core.model.messages import ChangeKind
+from atoll.core.model.plan import PendingJob, shape_key
+from atoll.ports.store.common import Cursor
+from atoll.ports.store.placement import AttemptView, JobView, ShardDelta
+from atoll.wire.request import decode_request
+
+T = TypeVar("T")
+
+JOB_VIEWS: Final = """
+SELECT j.id, j.revision, j.queue, j.priority, j.submitted_at, j.shape, j.attempts, j.begin_at,
+    j.depends_on, j.trace, j.state, j.wish, j.attempt, j.placed_at, j.accepted_at
+FROM jobs j
+"""
+ATTEMPT_VIEWS: Final = f"""
+SELECT {ATTEMPT_COLUMNS}, a.suspects, a.rejected_inventory, j.queue, j.wish AS job_wish, j.shape
+FROM attempts a JOIN jobs j ON j.id = a.id >> 16
+"""
+LIVE_JOBS: Final = f"{JOB_VIEWS} WHERE j.shard = $1 AND j.outcome IS NULL"
+LIVE_ATTEMPTS: Final = f"{ATTEMPT_VIEWS} WHERE a.shard = $1 AND a.live"
+LIVE_NODES: Final = f"""
+SELECT {NODE_COLUMNS} FROM nodes n JOIN clusters c ON c.name = n.cluster WHERE c.shard = $1
+    AND (n.present OR EXISTS (SELECT 1 FROM allocations l WHERE l.node = n.id))
+"""
+AVOIDANCES: Final = """
+SELECT v.* FROM avoidances v JOIN clusters c ON c.name = v.cluster WHERE c.shard = $1
+ORDER BY v.cluster, v.node, v.shape_key
+"""
+
+CHANGES_SINCE: Final = f"""
+WITH here AS MATERIALIZED (SELECT {HERE}),
+    lost AS MATERIALIZED (
+        SELECT xid >= pg_snapshot_xmax($1::text::pg_snapshot) AS lost
+        FROM horizons WHERE name = 'changes' AND until > 0
+    )
+SELECT here.*, coalesce((SELECT lost FROM lost), false) AS lost, c.kind, c.ids, c.names
+FROM here LEFT JOIN LATERAL (
+    SELECT kind, ids, names FROM changes
+    WHERE xid >= pg_snapshot_xmin($1::text::pg_snapshot)
+        AND NOT pg_visible_in_snapshot(xid, $1::text::pg_snapshot)
+        AND (shard = $2 OR shard IS NULL) AND writer IS DISTINCT FROM $3::uuid
+) AS c ON true
+"""
+
+
+@dataclass(slots=True)
+class Changed:
+    """What rows of `changes` tell."""
+
+    position: Position
+    ids: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+    names: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    @property
+    def empty(self) -> bool:
+        """Nothing that a leader looks at."""
+        return not self.ids and not (self.names.keys() - {ChangeKind.DECISIONS.value})
+
+
+async def read_here(sql: Sql) -> Position:
+    """Where the open snapshot stands."""
+    row = await sql.row(f"SELECT {HERE}")
+    assert row is not None
+    return Position.of(row)
+
+
+async def read_changes(sql: Sql, start: Position, *, shard: ShardId, writer: str) -> Changed:
+    """What changed since `start`, but for the writer's own. Raises CURSOR_EXPIRED."""
+    rows = await sql.rows(CHANGES_SINCE, start.snapshot, shard, writer)
+    here = Position.of(rows[0])
+    start.require_same_life(here)
+    if rows[0]["lost"] or here.at - start.at > CHANGES_KEPT_S - MARGIN_S:
+        raise expired("changes after it were dropped")
+    changed = Changed(here)
+    for row in rows:
+        if row["kind"] is not None:
+            changed.ids[row["kind"]].update(row["ids"])
+            changed.names[row["kind"]].update(row["names"])
+    return changed
+
+
+async def read_all(sql: Sql, shard: ShardId) -> ShardDelta:
+    """All live rows of the open snapshot."""
+    cursor = (await read_here(sql)).cursor()
+    nodes = await _converted(sql.chunks(LIVE_NODES, shard), node_from)
+    clusters = await sql.rows(f"{CLUSTERS} WHERE c.shard = $1 ORDER BY c.name", shard)
+    queues = await sql.rows(f"SELECT {QUEUE_COLUMNS} FROM queues q ORDER BY q.name")
+    return ShardDelta(
+        cursor=cursor,
+        jobs=await _converted(sql.chunks(LIVE_JOBS, shard), job_view),
+        attempts=await _converted(sql.chunks(LIVE_ATTEMPTS, shard), attempt_view),
+        nodes=nodes,
+        clusters=tuple(cluster_from(row) for row in clusters),
+        queues=tuple(queue_from(row) for row in queues),
+        avoidances=tuple(_avoidance(row) for row in await sql.rows(AVOIDANCES, shard)),
+    )
+
+
+async def read_changed(sql: Sql, changed: Changed) -> ShardDelta:
+    """The rows that changed, as they stand in the open snapshot."""
+    jobs = sorted(changed.ids[ChangeKind.JOBS])
+    attempts = sorted(changed.ids[ChangeKind.ATTEMPTS])
+    nodes = sorted(changed.ids[ChangeKind.NODES])
+    clusters = sorted(changed.names[ChangeKind.CLUSTERS])
+    queues = sorted(changed.names[ChangeKind.QUEUES])
+    by_id, by_name = "= ANY($1::bigint[])", "= ANY($1::text[])"
+    found = await _found(
+        sql, f"SELECT {QUEUE_COLUMNS} FROM queues q WHERE q.name {by_name}", queues, queue_from
+    )
+    return ShardDelta(
+        cursor=changed.position.cursor(),
+        jobs=await _found(sql, f"{JOB_VIEWS} WHERE j.id {by_id}", jobs, job_view),
+        attempts=await _found(sql, f"{ATTEMPT_VIEWS} WHERE a.id {by_id}", attempts, attempt_view),
+        nodes=await _found(
+            sql, f"SELECT {NODE_COLUMNS} FROM nodes n WHERE n.id {by_id}", nodes, node_from
+        ),
+        clusters=await _found(
+            sql, f"{CLUSTERS} WHERE c.name {by_name}", clusters, cluster_from
+        ),
+        queues=found,
+        queues_gone=tuple(QueueName(q) for q in queues if q not in {f.name for f in found}),
+    )
+
+
+def job_view(row: Record) -> JobView:
+    """A job from JOB_VIEWS."""
+    (
+        job, revision, queue, priority, submitted_at, shape, attempts, begin_at, depends_on, trace,
+        state, wish, attempt, placed_at, accepted_at,
+    ) = row  # fmt: skip
+    pending = PendingJob(
+        id=JobId(job),
+        revision=revision,
+        queue=QueueName(queue),
+        priority=priority,
+        submitted_at=submitted_at,
+        request=decode_request(shape),
+        attempts=attempts,
+        begin_at=begin_at,
+        depends_on=tuple(depends_on),
+        trace=trace,
+    )
+    return JobView(
+        pending,
+        JobState(state),
+        JobWish(wish),
+        attempt=attempt,
+        placed_at=placed_at,
+        accepted_at=accepted_at,
+    )
+
+
+def attempt_view(row: Record) -> AttemptView:
+    """An attempt from ATTEMPT_VIEWS."""
+    request = decode_request(row["shape"])
+    return AttemptView(
+        attempt=attempt_from(row),
+        queue=QueueName(row["queue"]),
+        job_wish=JobWish(row["job_wish"]),
+        requeue_on_lost=request.needs_guard,
+        shape_key=shape_key(request),
+        suspects=tuple(NodeId(node) for node in row["suspects"]),
+        rejected_inventory=row["rejected_inventory"],
+    )
+
+
+def _avoidance(row: Record) -> Avoidance:
+    return Avoidance(
+        cluster=ClusterName(row["cluster"]),
+        node=None if row["node"] < 0 else NodeId(row["node"]),
+        shape_key=row["shape_key"],
+        rejections=row["rejections"],
+        until=row["until"],
+    )
+
+
+async def _found(
+    sql: Sql, statement: str, keys: Sequence[object], convert: Callable[[Record], T]
+) -> tuple[T, ...]:
+    return await _converted(sql.chunks(statement, keys), convert) if keys else ()
+
+
+async def _converted(
+    chunks: AsyncIterator[list[Record]], convert: Callable[[Record], T]
+) -> tuple[T, ...]:
+    # By chunks, so that the event loop, and with it the leader's lease, gets its turn between.
+    found: list[T] = []
+    async with aclosing(chunks) as each:  # type: ignore[type-var]
+        async for rows in each:
+            found.extend(map(convert, rows))
+    return tuple(found)
