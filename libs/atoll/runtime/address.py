@@ -29,6 +29,14 @@ class Address:
         except ValueError:
             return False
 
+    @property
+    def unspecified(self) -> bool:
+        """True for `0.0.0.0` and `[::]`: one can listen there, but nobody can dial it."""
+        try:
+            return ipaddress.ip_address(self.host).is_unspecified
+        except ValueError:
+            return False
+
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 

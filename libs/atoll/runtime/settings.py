@@ -36,33 +36,45 @@ class ServiceSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="ATOLL_", frozen=True, extra="forbid")
 
-    listen: Listen = Field("127.0.0.1:0", description="address of the gRPC server")
+    listen: Listen = Field(default="127.0.0.1:0", description="address of the gRPC server")
     advertise: str = Field(
-        "", description="address under which others reach it; empty: the address it listens on"
+        default="",
+        description="address under which others reach it; empty: the address it listens on",
     )
     metrics_listen: Listen = Field(
-        "127.0.0.1:0", description="address of /metrics, /healthz and /readyz over HTTP"
+        default="127.0.0.1:0", description="address of /metrics, /healthz and /readyz over HTTP"
     )
-    tls_cert: Path | None = Field(None, description="PEM certificate chain of this service")
-    tls_key: Path | None = Field(None, description="PEM private key of this service")
-    tls_ca: Path | None = Field(None, description="PEM roots that peers are checked against")
+    tls_cert: Path | None = Field(default=None, description="PEM certificate chain of this service")
+    tls_key: Path | None = Field(default=None, description="PEM private key of this service")
+    tls_ca: Path | None = Field(
+        default=None, description="PEM roots that peers are checked against"
+    )
     tls_client_auth: bool = Field(
-        False, description="refuse callers without a certificate that tls_ca signed"
+        default=False, description="refuse callers without a certificate that tls_ca signed"
     )
     insecure: bool = Field(
-        False, description="serve addresses beyond loopback without TLS: anyone can read and call"
+        default=False,
+        description="serve addresses beyond loopback without TLS: anyone can read and call",
     )
-    reflection: bool = Field(False, description="let any caller list services and messages")
+    reflection: bool = Field(default=False, description="let any caller list services and messages")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="least severe messages to log"
+        default="info", description="least severe messages to log"
     )
-    log_format: Literal["json", "console"] = Field("json", description="form of the log on stderr")
+    log_format: Literal["json", "console"] = Field(
+        default="json", description="form of the log on stderr"
+    )
     otlp_endpoint: str = Field(
-        "", description="OTLP collector (gRPC) that spans go to; empty: none"
+        default="", description="OTLP collector (gRPC) that spans go to; empty: none"
     )
-    trace_file: Path | None = Field(None, description="file that spans go to, one JSON per line")
-    trace_ratio: float = Field(1.0, ge=0, le=1, description="share of new traces that are kept")
-    drain_s: float = Field(10.0, ge=0, le=3600, description="seconds for calls to end at a stop")
+    trace_file: Path | None = Field(
+        default=None, description="file that spans go to, one JSON per line"
+    )
+    trace_ratio: float = Field(
+        default=1.0, ge=0, le=1, description="share of new traces that are kept"
+    )
+    drain_s: float = Field(
+        default=10.0, ge=0, le=3600, description="seconds for calls to end at a stop"
+    )
 
     @classmethod
     def settings_customise_sources(  # noqa: PLR0917 - the signature is pydantic's
@@ -101,17 +113,24 @@ class ServiceSettings(BaseSettings):
 class StoreSettings(ServiceSettings):
     """What services that hold state in PostgreSQL, Redis and etcd can be told."""
 
-    dsn: SecretStr = Field(SecretStr(""), description="PostgreSQL, as postgresql://user@host/db")
+    dsn: SecretStr = Field(
+        default=SecretStr(""), description="PostgreSQL, as postgresql://user@host/db"
+    )
     redis_url: SecretStr = Field(
-        SecretStr(""), description="Redis, as redis://host:port; empty: none, loops only poll"
+        default=SecretStr(""),
+        description="Redis, as redis://host:port; empty: none, loops only poll",
     )
-    etcd_endpoints: Names = Field((), description="etcd members; empty: nothing is registered")
+    etcd_endpoints: Names = Field(
+        default=(), description="etcd members; empty: nothing is registered"
+    )
     etcd_prefix: str = Field(
-        "/atoll", pattern="^/[^/]", description="where this installation's keys begin in etcd"
+        default="/atoll",
+        pattern="^/[^/]",
+        description="where this installation's keys begin in etcd",
     )
-    etcd_ca: Path | None = Field(None, description="PEM roots that etcd members are checked against")
-    etcd_cert: Path | None = Field(None, description="PEM certificate shown to etcd")
-    etcd_key: Path | None = Field(None, description="PEM private key for etcd_cert")
+    etcd_ca: Path | None = Field(default=None, description="PEM roots that etcd is checked against")
+    etcd_cert: Path | None = Field(default=None, description="PEM certificate shown to etcd")
+    etcd_key: Path | None = Field(default=None, description="PEM private key for etcd_cert")
 
 
 def exposed_addresses(settings: ServiceSettings) -> Iterator[str]:

@@ -18,8 +18,9 @@ from atoll.core.model.errors import DomainError, FieldViolation, InvalidInput
 from atoll.ports.clock import Clock, Ids
 from atoll.runtime import logs, metrics, tracing
 from atoll.runtime.rpc import caller
+from atoll.runtime.rpc.refusals import bounded_status
 from atoll.wire.enums import WireError
-from atoll.wire.errors import DOMAIN, status_of
+from atoll.wire.errors import DOMAIN, code_of
 
 log = logs.logger(__name__)
 
@@ -70,10 +71,10 @@ class CallScope:
     async def _refuse(self, error: BaseException, method: str, context: Context) -> None:
         match error:
             case DomainError():
-                await _abort(context, status_of(error))
+                await _abort(context, bounded_status(error))
             case WireError():
                 refusal = InvalidInput((FieldViolation("request", str(error)),))
-                await _abort(context, status_of(refusal))
+                await _abort(context, bounded_status(refusal))
             case grpc.aio.AbortError() | asyncio.CancelledError() | GeneratorExit():
                 return
             case Exception():
@@ -87,7 +88,7 @@ class CallScope:
 def _code_of(error: BaseException, context: Context) -> str:
     match error:
         case DomainError():
-            return _name(status_of(error).code)
+            return _name(code_of(error))
         case WireError():
             return grpc.StatusCode.INVALID_ARGUMENT.name
         case grpc.aio.AbortError():

@@ -1,5 +1,6 @@
 """A gRPC server with health, limits, keepalive and TLS, which drains before it stops."""
 
+import socket
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -70,8 +71,11 @@ class GrpcServer:
 
     @property
     def advertised(self) -> str:
-        """`host:port` under which others reach it."""
-        return self._settings.advertise or self.address
+        """`host:port` under which others reach it: as told, or by this host's name."""
+        if self._settings.advertise:
+            return self._settings.advertise
+        address = Address.parse(self.address)
+        return str(Address(socket.gethostname(), address.port) if address.unspecified else address)
 
     @property
     def serving(self) -> bool:
