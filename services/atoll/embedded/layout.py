@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from atoll.client.endpoints import endpoints_file
-from atoll.core.model.errors import DomainError, ErrorCode
+from atoll.core.model.errors import ErrorCode, FailedPrecondition, FieldViolation, InvalidInput
 from atoll.runtime.servers.account import outer_folder, server_account
 
 MARK: Final = "atoll.folder"
@@ -16,11 +16,11 @@ ROOTS_BASE: Final = Path("/var/lib/atoll")
 NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
-class WrongFolder(DomainError):
-    """The data folder cannot be used."""
+class WrongFolder(FailedPrecondition):
+    """The data folder cannot be used for what is asked."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(message, code=ErrorCode.INVALID_FIELD)
+        super().__init__(message, code=ErrorCode.WRONG_STATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,8 @@ class Layout:
     def of(cls, name: str, data_dir: Path | None) -> Self:
         """The stack `name`: in `data_dir`, else where it runs now, else in its default folder."""
         if not NAME.fullmatch(name):
-            raise WrongFolder(f"{name!r} is no name: use a-z, 0-9 and -, 63 characters at most")
+            message = f"{name!r} is no name: use a-z, 0-9 and -, 63 characters at most"
+            raise InvalidInput((FieldViolation("name", message),))
         if data_dir is not None:
             return cls(name, data_dir.expanduser().absolute())
         return cls(name, _remembered(name) or default_data_dir(name))

@@ -10,6 +10,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from atoll.embedded.say import stderr
 from atoll.embedded.state import PartState, PartView, Phase, Report
 
 STYLES: Final = {
@@ -32,7 +33,7 @@ class Progress(contextlib.AbstractContextManager["Progress"], Protocol):
 
 def progress() -> Progress:
     """The one that suits stderr."""
-    console = Console(stderr=True, highlight=False)
+    console = stderr()
     return LiveProgress(console) if console.is_terminal else LineProgress(console)
 
 

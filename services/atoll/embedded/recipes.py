@@ -16,6 +16,8 @@ from atoll.runtime.servers.account import private_file
 
 SERVERS: Final = ("postgres", "etcd", "valkey")
 SERVICES: Final = ("submission", "placement", "dispatch")
+COMPILED_WITHIN_S: Final = 300.0
+"""Placement compiles its kernels the first time, on two cores and beside everything else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ def services(layout: Layout, ports: PortBook, stores: Stores) -> tuple[Service, 
             log=layout.log(name),
             address=listens[name]["listen"],
             metrics=listens[name]["metrics_listen"],
+            ready_within_s=COMPILED_WITHIN_S,
         )
         for name in SERVICES
     )

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from atoll.core.model.errors import InvalidInput
+from atoll.embedded.bring_up import clusters_file
 from atoll.embedded.clusters import Cluster, Clusters, read_clusters, write_clusters
 
 EXAMPLES = Path(__file__).parents[3] / "deploy" / "clusters"
@@ -60,3 +61,17 @@ def test_a_mistake_is_told_with_its_place(tmp_path: Path, text: str, field: str)
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="No such file"):
         read_clusters(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_an_example_can_be_read_and_is_found_by_its_name(path: Path) -> None:
+    assert read_clusters(path) == read_clusters(clusters_file(path.stem))
+
+
+def test_there_are_examples() -> None:
+    assert {path.stem for path in EXAMPLES.glob("*.yaml")} >= {"demo", "simulated"}
+
+
+def test_what_is_no_example_is_a_path() -> None:
+    assert clusters_file("../demo") == Path("../demo")
+    assert clusters_file("mine.yaml") == Path("mine.yaml")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from atoll.core.model.errors import InvalidInput
 from atoll.embedded.layout import Layout, WrongFolder
 from atoll.embedded.lock import AlreadyRunning, FolderLock, holder
 
@@ -68,7 +69,7 @@ def test_passwords_are_for_nobody_else(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "-a", "A", "a" * 64])
 def test_a_name_that_is_no_folder_name_is_refused(name: str) -> None:
-    with pytest.raises(WrongFolder):
+    with pytest.raises(InvalidInput):
         Layout.of(name, None)
 
 

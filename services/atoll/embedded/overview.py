@@ -1,0 +1,164 @@
+"""`atoll status`: processes as the supervisor sees them, leader and clusters as the API does."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal, TypeVar
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from atoll.adapters.system import SystemClock
+from atoll.client import CallFailed, Client, ClientConfig
+from atoll.client.views import ClusterInfo, PlacementStatus
+from atoll.core.model.errors import DomainError
+from atoll.embedded.launch import running
+from atoll.embedded.layout import Layout
+from atoll.embedded.progress import STYLES
+from atoll.embedded.say import say
+from atoll.embedded.state import PartState, Phase, Report
+
+T = TypeVar("T")
+
+UNAVAILABLE: Final = 5
+ANSWER_WITHIN_S: Final = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """All that is shown."""
+
+    report: Report
+    leader: str = ""
+    """Address of the placement leader; empty: none is known."""
+    placement: PlacementStatus | None = None
+    clusters: Sequence[ClusterInfo] = ()
+    unread: Sequence[str] = ()
+    """What could not be asked."""
+
+
+def show(layout: Layout, *, output: Literal["table", "json"]) -> int:
+    """Print it; 0 when all is well, 1 when something is not, 5 when nothing runs."""
+    report = running(layout)
+    if report is None:
+        _not_running(layout, output)
+        return UNAVAILABLE
+    overview = look(report)
+    if output == "json":
+        say(json.dumps(as_json(layout, overview), indent=2))
+    else:
+        _print(layout, overview)
+    return 0 if _well(overview) else 1
+
+
+def look(report: Report) -> Overview:
+    """Ask the API; what does not answer is named, not raised."""
+    unread: list[str] = []
+    placement = _address(report, "placement")
+    config = ClientConfig(
+        endpoint=_address(report, "submission"),
+        placement=(placement,),
+        timeout_s=ANSWER_WITHIN_S,
+    )
+    with Client(config=config) as client:
+        clusters = _asked(client.clusters, "clusters", unread) or ()
+        status = _asked(client.placement_status, "placement", unread)
+    leader = "" if status is None else (placement if status.leader else status.leader_address)
+    return Overview(report, leader, status, clusters=clusters, unread=tuple(unread))
+
+
+def has_accelerators(report: Report) -> bool:
+    """Whether any cluster has a device; True when that cannot be told."""
+    overview = look(report)
+    return bool(overview.unread) or any(cluster.devices for cluster in overview.clusters)
+
+
+def as_json(layout: Layout, overview: Overview) -> dict[str, Any]:
+    """For programs: times are unix seconds, sizes are bytes."""
+    report = overview.report
+    return {
+        "name": report.name,
+        "phase": str(report.phase),
+        "pid": report.pid,
+        "started_at": report.started_at,
+        "data_dir": str(layout.data),
+        "endpoints": str(layout.endpoints),
+        "leader": overview.leader,
+        "placement": overview.placement and asdict(overview.placement),
+        "processes": [view.model_dump(mode="json") for view in report.parts],
+        "clusters": [asdict(cluster) for cluster in overview.clusters],
+        "unread": list(overview.unread),
+    }
+
+
+def tables(layout: Layout, overview: Overview, *, now: float) -> Iterator[Table | str]:
+    """For people."""
+    report = overview.report
+    yield f"{report.name}: {report.phase}, supervisor {report.pid}, data in {layout.data}"
+    yield _processes(report)
+    yield f"Leader: {overview.leader or 'none'}"
+    yield _clusters(overview, now)
+    for missing in overview.unread:
+        yield f"Not read: {missing}"
+
+
+def _not_running(layout: Layout, output: Literal["table", "json"]) -> None:
+    if output == "json":
+        gone = {"name": layout.name, "phase": "stopped", "data_dir": str(layout.data)}
+        say(json.dumps(gone, indent=2))
+    else:
+        say(f"{layout.name}: does not run (data folder {layout.data}). Start it: atoll up")
+
+
+def _print(layout: Layout, overview: Overview) -> None:
+    console = Console(highlight=False)
+    for piece in tables(layout, overview, now=SystemClock().now()):
+        console.print(piece, markup=False, soft_wrap=isinstance(piece, str))
+
+
+def _processes(report: Report) -> Table:
+    table = Table("PROCESS", "STATE", "PID", "ADDRESS", "RESTARTS", "DETAIL", box=None)
+    for view in report.parts:
+        pid = "-" if view.pid is None else str(view.pid)
+        table.add_row(
+            view.name,
+            Text(str(view.state), style=STYLES[view.state]),
+            pid,
+            view.address or "-",
+            str(view.restarts),
+            view.detail,
+        )
+    return table
+
+
+def _clusters(overview: Overview, now: float) -> Table:
+    table = Table("CLUSTER", "BACKEND", "STATE", "NODES UP", "DEVICES", "HEARTBEAT", box=None)
+    for cluster in overview.clusters:
+        devices = ", ".join(f"{count} {kind}" for kind, count in sorted(cluster.devices.items()))
+        table.add_row(
+            cluster.name,
+            cluster.backend,
+            f"{cluster.state}, cordoned" if cluster.cordoned else cluster.state,
+            f"{cluster.nodes_up}/{cluster.nodes}",
+            devices or "-",
+            f"{max(0.0, now - cluster.last_seen):.0f} s ago",
+        )
+    return table
+
+
+def _well(overview: Overview) -> bool:
+    healthy = all(view.state is PartState.HEALTHY for view in overview.report.parts)
+    return healthy and overview.report.phase is Phase.READY and bool(overview.leader)
+
+
+def _address(report: Report, part: str) -> str:
+    return next((view.address for view in report.parts if view.name == part), "")
+
+
+def _asked(ask: Callable[[], T], what: str, unread: list[str]) -> T | None:
+    try:
+        return ask()
+    except (DomainError, CallFailed) as error:
+        unread.append(f"{what}: {error}")
+        return None

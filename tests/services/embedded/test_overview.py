@@ -1,0 +1,159 @@
+"""What `atoll status` shows, and what `atoll up` shows on its way."""
+
+import io
+import json
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from atoll.client.views import ClusterInfo, PlacementStatus
+from atoll.embedded import overview
+from atoll.embedded.layout import Layout
+from atoll.embedded.lock import FolderLock
+from atoll.embedded.overview import Overview, as_json, show, tables
+from atoll.embedded.progress import LineProgress
+from atoll.embedded.state import Board, PartState, PartView, Phase, Report
+
+NOW = 1_000_000.0
+REPORT = Report(
+    name="default",
+    pid=4242,
+    started_at=NOW - 60,
+    phase=Phase.READY,
+    parts=(
+        PartView(name="postgres", state=PartState.HEALTHY, pid=11, address="127.0.0.1:7090"),
+        PartView(name="submission", state=PartState.HEALTHY, pid=12, address="127.0.0.1:7070"),
+        PartView(name="placement", state=PartState.BACKOFF, restarts=2, detail="died"),
+    ),
+)
+CLUSTER = ClusterInfo(
+    name="hopper",
+    backend="simulated",
+    state="ACTIVE",
+    cordoned=False,
+    cordon_reason="",
+    nodes_up=63,
+    nodes=64,
+    devices={"H100": 512},
+    free_blocks={"H100": 51200},
+    cpu_milli=1000,
+    free_cpu_milli=1000,
+    memory_bytes=1,
+    free_memory_bytes=1,
+    last_seen=NOW - 2,
+    head_seq=0,
+    sent_seq=0,
+    acked_seq=0,
+    live_attempts=0,
+    can_guard=True,
+)
+STATUS = PlacementStatus(
+    leader=True,
+    leader_address="127.0.0.1:7072",
+    epoch="7",
+    queued=0,
+    live_attempts=0,
+    cycles=9,
+    placements=3,
+    rollbacks=1,
+    placement_ms=(1.0, 2.0, 3.0),
+)
+WELL = Overview(REPORT, "127.0.0.1:7072", STATUS, clusters=(CLUSTER,))
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    return Layout(name="default", data=tmp_path)
+
+
+def printed(layout: Layout, seen: Overview) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=160)
+    for piece in tables(layout, seen, now=NOW):
+        console.print(piece)
+    return out.getvalue()
+
+
+def test_every_process_is_shown_with_what_is_known_of_it(layout: Layout) -> None:
+    lines = [line.split() for line in printed(layout, WELL).splitlines()]
+    assert ["postgres", "healthy", "11", "127.0.0.1:7090", "0"] in lines
+    assert ["placement", "backoff", "-", "-", "2", "died"] in lines
+
+
+def test_clusters_and_leader_are_shown(layout: Layout) -> None:
+    text = printed(layout, WELL)
+    assert "Leader: 127.0.0.1:7072" in text
+    assert "hopper simulated ACTIVE 63/64 512 H100 2 s ago" in " ".join(text.split())
+
+
+def test_what_could_not_be_asked_is_named(layout: Layout) -> None:
+    text = printed(layout, Overview(REPORT, unread=("clusters: no answer",)))
+    assert "Leader: none" in text
+    assert "Not read: clusters: no answer" in text
+
+
+def test_json_has_everything(layout: Layout) -> None:
+    told = json.loads(json.dumps(as_json(layout, WELL)))
+    assert told["phase"] == "ready"
+    assert told["leader"] == "127.0.0.1:7072"
+    assert told["placement"]["rollbacks"] == 1
+    assert [process["name"] for process in told["processes"]] == [
+        "postgres",
+        "submission",
+        "placement",
+    ]
+    assert told["processes"][2]["restarts"] == 2
+    assert told["clusters"][0]["last_seen"] == NOW - 2
+
+
+def test_nothing_that_runs_is_told_with_exit_code_5(
+    layout: Layout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert show(layout, output="json") == 5
+    assert json.loads(capsys.readouterr().out)["phase"] == "stopped"
+    assert show(layout, output="table") == 5
+    assert "does not run" in capsys.readouterr().out
+
+
+@pytest.fixture
+async def held(layout: Layout) -> AsyncIterator[None]:
+    """The folder as a running supervisor holds it."""
+    lock = await FolderLock.take(layout.lock)
+    Board(layout.report, REPORT.model_copy(update={"pid": os.getpid()}))
+    yield
+    lock.release()
+
+
+@pytest.mark.usefixtures("held")
+@pytest.mark.parametrize(
+    ("seen", "code"),
+    [
+        (Overview(REPORT.model_copy(update={"parts": REPORT.parts[:2]}), leader="x"), 0),
+        (Overview(REPORT.model_copy(update={"parts": REPORT.parts[:2]})), 1),
+        (Overview(REPORT, leader="x"), 1),
+    ],
+    ids=["all is well", "no leader", "a process is not healthy"],
+)
+def test_the_exit_code_says_whether_all_is_well(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch, seen: Overview, code: int
+) -> None:
+    monkeypatch.setattr(overview, "look", lambda _: seen)
+    assert show(layout, output="table") == code
+
+
+def test_off_a_terminal_each_change_is_a_line_once() -> None:
+    out = io.StringIO()
+    report = REPORT.model_copy(update={"step": "starting the services"})
+    with LineProgress(Console(file=out)) as shown:
+        shown.show(report)
+        shown.show(report)
+        shown.show(report.model_copy(update={"parts": (REPORT.parts[0],), "step": ""}))
+    assert out.getvalue().splitlines() == [
+        "postgres: healthy 127.0.0.1:7090",
+        "submission: healthy 127.0.0.1:7070",
+        "placement: backoff restarts: 2 (died)",
+        "starting the services",
+    ]
