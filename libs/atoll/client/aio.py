@@ -1,12 +1,13 @@
 """The client for programs on an event loop: the same verbs."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import aclosing
-from typing import Any, Self, TypeAlias, overload
+from typing import Self, TypeAlias, overload
 
 from atoll.adapters.system import SystemClock, SystemIds
 from atoll.api.submission.v1 import submission_pb2 as submission
 from atoll.client import calls, reading
+from atoll.client.aio_job import AsyncJob
 from atoll.client.aio_operating import AsyncOperations
 from atoll.client.aio_transport import AsyncTransport
 from atoll.client.config import ClientConfig, load_config
@@ -15,76 +16,12 @@ from atoll.client.prepare import ManySpecs, OneSpec, is_many, job_specs, one_for
 from atoll.client.retry import TRIES, worth_another_try
 from atoll.client.streams import ALL_RANKS, LOGS, WATCH, Tailing, Watching, ended, offsets
 from atoll.client.views import Event, Explanation, JobInfo, LogChunk
-from atoll.client.waiting import Awaited, Deadline, Handle, batches
+from atoll.client.waiting import Awaited, Deadline, batches
 from atoll.core.model.errors import ErrorCode, Unavailable
 from atoll.core.model.lifecycle import JobState
 
-Jobs: TypeAlias = "list[AsyncJob]"
+Jobs: TypeAlias = list[AsyncJob]
 JobInfos: TypeAlias = list[JobInfo]
-
-
-class AsyncJob(Handle):
-    """A job, and what can be done with it."""
-
-    def __init__(self, client: "AsyncClient", info: JobInfo) -> None:
-        super().__init__(info)
-        self._client = client
-
-    def __await__(self) -> Generator[Any, None, Self]:
-        """Like wait(), without a time limit."""
-        return self.wait().__await__()
-
-    async def refresh(self) -> Self:
-        """Read it again."""
-        self.info = (await self._client.get(self.id)).info
-        return self
-
-    async def wait(self, timeout: float | None = None) -> Self:  # noqa: ASYNC109 - as in Client
-        """Return when it has ended; TimedOut after `timeout` seconds. A failure is no error."""
-        async for _ in self._client.as_completed([self], timeout):
-            pass
-        return self
-
-    def logs(
-        self,
-        *,
-        follow: bool = False,
-        rank: int = ALL_RANKS,
-        tail_lines: int = 0,
-        resume: Mapping[int, int] | int | None = None,
-    ) -> AsyncIterator[LogChunk]:
-        """Its output; see AsyncClient.logs."""
-        return self._client.logs(
-            self.id, follow=follow, rank=rank, tail_lines=tail_lines, resume=resume
-        )
-
-    def watch(self, cursor: str = "") -> AsyncIterator[Event]:
-        """Its events from now on, or after `cursor`."""
-        return self._client.watch(cursor, job_ids=[self.id])
-
-    async def cancel(self) -> Self:
-        """End it, or ask its cluster to stop it."""
-        (self.info,) = await self._client.cancel([self.id])
-        return self
-
-    async def hold(self) -> Self:
-        """Keep it from being placed."""
-        self.info = await self._client.hold(self.id)
-        return self
-
-    async def release(self) -> Self:
-        """Let it be placed again."""
-        self.info = await self._client.release(self.id)
-        return self
-
-    async def set_priority(self, priority: int) -> Self:
-        """Change its priority; higher goes first."""
-        self.info = await self._client.set_priority(self.id, priority)
-        return self
-
-    async def explain(self) -> Explanation:
-        """Why it waits, or where it is."""
-        return await self._client.explain(self.id)
 
 
 class AsyncClient(AsyncOperations):
@@ -178,7 +115,7 @@ class AsyncClient(AsyncOperations):
             yield job
         if not awaited:
             return
-        async with aclosing(self._moments(awaited, deadline)) as moments:
+        async with aclosing(self._moments(awaited.ids(), deadline)) as moments:
             async for _ in moments:
                 for ids in batches(awaited.ids()):
                     call = calls.list_jobs(calls.JobFilter(job_ids=tuple(ids)), page_size=len(ids))
@@ -188,6 +125,19 @@ class AsyncClient(AsyncOperations):
                 if not awaited:
                     return
                 deadline.check(len(awaited))
+
+    async def states(self, job_id: int) -> AsyncIterator[JobInfo]:
+        """A job as it is now, and after every change, until it has ended."""
+        last = None
+        deadline = Deadline(self._clock, None)
+        async with aclosing(self._moments((job_id,), deadline, every_event=True)) as moments:
+            async for _ in moments:
+                info = await self._transport.run(calls.get(job_id))
+                if info != last:
+                    yield info
+                if info.done:
+                    return
+                last = info
 
     async def logs(
         self,
@@ -258,17 +208,18 @@ class AsyncClient(AsyncOperations):
         return await self._transport.run(calls.explain(job_id))
 
     async def _moments(
-        self, awaited: Awaited[AsyncJob], deadline: Deadline
+        self, job_ids: tuple[int, ...], deadline: Deadline, *, every_event: bool = False
     ) -> AsyncGenerator[None]:
         # When it is worth to look: once the watch stands, at every end, after every slice.
-        watching, tries = Watching(job_ids=awaited.ids()), 0
+        watching, tries = Watching(job_ids=job_ids), 0
         while True:
             try:
                 first = True
                 async with aclosing(self._watched(watching, deadline.slice_s())) as replies:
                     async for reply in replies:
                         tries = 0
-                        if ended(watching.events(reply)) or first:
+                        events = watching.events(reply)
+                        if first or ended(events) or (events and every_event):
                             yield
                         first = False
             except Unavailable as error:

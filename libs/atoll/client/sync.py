@@ -7,78 +7,19 @@ from atoll.adapters.system import SystemClock, SystemIds
 from atoll.api.submission.v1 import submission_pb2 as submission
 from atoll.client import calls, reading
 from atoll.client.config import ClientConfig, load_config
+from atoll.client.job import Job
 from atoll.client.operating import PAGE_SIZE, Operations
 from atoll.client.prepare import ManySpecs, OneSpec, is_many, job_specs, one_for_each_job
 from atoll.client.retry import TRIES, worth_another_try
 from atoll.client.streams import ALL_RANKS, LOGS, WATCH, Tailing, Watching, ended, offsets
 from atoll.client.transport import Transport
 from atoll.client.views import Event, Explanation, JobInfo, LogChunk
-from atoll.client.waiting import Awaited, Deadline, Handle, batches
+from atoll.client.waiting import Awaited, Deadline, batches
 from atoll.core.model.errors import ErrorCode, Unavailable
 from atoll.core.model.lifecycle import JobState
 
-Jobs: TypeAlias = "list[Job]"
+Jobs: TypeAlias = list[Job]
 JobInfos: TypeAlias = list[JobInfo]
-
-
-class Job(Handle):
-    """A job, and what can be done with it."""
-
-    def __init__(self, client: "Client", info: JobInfo) -> None:
-        super().__init__(info)
-        self._client = client
-
-    def refresh(self) -> Self:
-        """Read it again."""
-        self.info = self._client.get(self.id).info
-        return self
-
-    def wait(self, timeout: float | None = None) -> Self:
-        """Return when it has ended; TimedOut after `timeout` seconds. A failure is no error."""
-        for _ in self._client.as_completed([self], timeout):
-            pass
-        return self
-
-    def logs(
-        self,
-        *,
-        follow: bool = False,
-        rank: int = ALL_RANKS,
-        tail_lines: int = 0,
-        resume: Mapping[int, int] | int | None = None,
-    ) -> Iterator[LogChunk]:
-        """Its output; see Client.logs."""
-        return self._client.logs(
-            self.id, follow=follow, rank=rank, tail_lines=tail_lines, resume=resume
-        )
-
-    def watch(self, cursor: str = "") -> Iterator[Event]:
-        """Its events from now on, or after `cursor`."""
-        return self._client.watch(cursor, job_ids=[self.id])
-
-    def cancel(self) -> Self:
-        """End it, or ask its cluster to stop it."""
-        (self.info,) = self._client.cancel([self.id])
-        return self
-
-    def hold(self) -> Self:
-        """Keep it from being placed."""
-        self.info = self._client.hold(self.id)
-        return self
-
-    def release(self) -> Self:
-        """Let it be placed again."""
-        self.info = self._client.release(self.id)
-        return self
-
-    def set_priority(self, priority: int) -> Self:
-        """Change its priority; higher goes first."""
-        self.info = self._client.set_priority(self.id, priority)
-        return self
-
-    def explain(self) -> Explanation:
-        """Why it waits, or where it is."""
-        return self._client.explain(self.id)
 
 
 class Client(Operations):
@@ -165,13 +106,24 @@ class Client(Operations):
         yield from awaited.known_done()
         if not awaited:
             return
-        for _ in self._moments(awaited, deadline):
+        for _ in self._moments(awaited.ids(), deadline):
             for ids in batches(awaited.ids()):
                 call = calls.list_jobs(calls.JobFilter(job_ids=tuple(ids)), page_size=len(ids))
                 yield from awaited.update(ids, self._transport.run(call).items)
             if not awaited:
                 return
             deadline.check(len(awaited))
+
+    def states(self, job_id: int) -> Iterator[JobInfo]:
+        """A job as it is now, and after every change, until it has ended."""
+        last = None
+        for _ in self._moments((job_id,), Deadline(self._clock, None), every_event=True):
+            info = self._transport.run(calls.get(job_id))
+            if info != last:
+                yield info
+            if info.done:
+                return
+            last = info
 
     def logs(
         self,
@@ -238,14 +190,17 @@ class Client(Operations):
         """Why a job waits, or where it is; asked of the placement leader."""
         return self._transport.run(calls.explain(job_id))
 
-    def _moments(self, awaited: Awaited[Job], deadline: Deadline) -> Iterator[None]:
+    def _moments(
+        self, job_ids: tuple[int, ...], deadline: Deadline, *, every_event: bool = False
+    ) -> Iterator[None]:
         # When it is worth to look: once the watch stands, at every end, after every slice.
-        watching, tries = Watching(job_ids=awaited.ids()), 0
+        watching, tries = Watching(job_ids=job_ids), 0
         while True:
             try:
                 for n, reply in enumerate(self._watched(watching, deadline.slice_s())):
                     tries = 0
-                    if ended(watching.events(reply)) or n == 0:
+                    events = watching.events(reply)
+                    if n == 0 or ended(events) or (events and every_event):
                         yield
             except Unavailable as error:
                 if error.code is not ErrorCode.TIMED_OUT:
