@@ -14,7 +14,7 @@ from typing import Final
 from atoll.adapters.system import SystemClock
 from atoll.embedded.layout import Layout
 from atoll.embedded.ports import USUAL
-from atoll.embedded.told import Told
+from atoll.embedded.told import Told, judged
 from atoll.runtime.servers.account import closed_parent, server_account
 from atoll.runtime.servers.errors import ServerError
 from atoll.runtime.servers.ports import is_free
@@ -53,7 +53,7 @@ def run(layout: Layout, *, up: bool) -> Iterator[Told]:
 
 
 def _python() -> Told:
-    return Told(
+    return judged(
         f"Python {platform.python_version()}",
         ok=sys.version_info >= OLDEST_PYTHON,
         hint="install Python 3.11 or newer",
@@ -92,7 +92,7 @@ def _folder(layout: Layout) -> Told:
     if closed is not None:
         hint = "choose a --data-dir below /var/lib, or open that one: chmod o+x"
         return Told(f"data folder: {closed} is closed to nobody", ok=False, hint=hint)
-    return Told(
+    return judged(
         f"data folder {layout.data}",
         ok=os.access(there, os.W_OK),
         hint=f"{there} is not yours; choose another --data-dir",
@@ -108,7 +108,7 @@ def _ports() -> Told:
 
 def _disk(layout: Layout) -> Told:
     free = shutil.disk_usage(_existing(layout.data)).free
-    return Told(
+    return judged(
         f"{free / 2**30:.1f} GiB of disk are free",
         ok=free >= LEAST_DISK_BYTES,
         hint=f"make room, or choose a --data-dir with {LEAST_DISK_BYTES >> 30} GiB or more",
@@ -117,7 +117,7 @@ def _disk(layout: Layout) -> Told:
 
 def _memory() -> Told:
     whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return Told(
+    return judged(
         f"{whole / 2**30:.1f} GiB of memory, {os.cpu_count()} CPUs",
         ok=whole >= LEAST_MEMORY_BYTES,
         hint=f"the stack wants {LEAST_MEMORY_BYTES >> 30} GiB or more",
@@ -129,7 +129,7 @@ def _fsync(layout: Layout) -> Told:
         middle_ms = statistics.median(_fsyncs_ms(_existing(layout.data)))
     except OSError as error:
         return Told(f"fsync: {error}", ok=False, hint="choose another --data-dir")
-    return Told(
+    return judged(
         f"fsync takes {middle_ms:.2f} ms",
         ok=middle_ms < SLOW_FSYNC_MS,
         hint="every submit waits for one: put --data-dir on a faster disk",

@@ -11,7 +11,7 @@ from atoll.adapters.system import SystemClock
 from atoll.embedded.layout import Layout
 from atoll.embedded.overview import Overview, look
 from atoll.embedded.state import PartState, PartView, Report
-from atoll.embedded.told import Told
+from atoll.embedded.told import Told, judged
 from atoll.runtime.servers import EtcdServer, PostgresServer, Server, ValkeyServer
 
 OLD_HEARTBEAT_S: Final = 15.0
@@ -38,7 +38,7 @@ def _part(view: PartView) -> Told:
     if view.restarts:
         told += f", {view.restarts} restarts"
     well = view.state is PartState.HEALTHY and view.restarts < MANY_RESTARTS
-    return Told(told, ok=well, hint=f"see {view.log}")
+    return judged(told, ok=well, hint=f"see {view.log}")
 
 
 def _servers(layout: Layout) -> dict[str, Server]:
@@ -54,7 +54,7 @@ async def _server(name: str, server: Server) -> Told:
         answers = await server.serves()
     except OSError as error:
         return Told(f"{name}: {error}", ok=False, hint="run doctor as the user who ran atoll up")
-    return Told(
+    return judged(
         f"{name} {'answers' if answers else 'does not answer'} at {server.host}:{server.port}",
         ok=answers,
         hint=f"see {server.log}",
@@ -69,7 +69,9 @@ async def _migrations(layout: Layout) -> Told:
     except (OSError, TimeoutError, asyncpg.PostgresError) as error:
         return Told(f"migrations: {error}", ok=False, hint=hint)
     told = f"the database is at migration {found}"
-    return Told(told if found == wanted else f"{told}, not {wanted}", ok=found == wanted, hint=hint)
+    return judged(
+        told if found == wanted else f"{told}, not {wanted}", ok=found == wanted, hint=hint
+    )
 
 
 async def _migration(dsn: str) -> str:
@@ -90,7 +92,7 @@ def _clusters(overview: Overview) -> Iterator[Told]:
     now = SystemClock().now()
     for cluster in overview.clusters:
         age = now - cluster.last_seen
-        yield Told(
+        yield judged(
             f"agent of {cluster.name}: last heartbeat {age:.0f} s ago, {cluster.state}",
             ok=age < OLD_HEARTBEAT_S,
             hint=f"see the log of agent-{cluster.name}",

@@ -16,6 +16,8 @@ from atoll.runtime.servers.process import find
 
 LOOK_EVERY_S: Final = 0.1
 END_WITHIN_S: Final = 180.0
+LAST_BREATH_S: Final = 5.0
+"""From giving the folder up to being gone."""
 PASSED_ON: Final = frozenset({"ATOLL_STATE_DIR", "ATOLL_LOG_LEVEL"})
 """Other settings in the environment are meant for the client, or would bend the stack."""
 
@@ -74,6 +76,7 @@ async def end(layout: Layout, progress: Progress) -> bool:
     try:
         async with asyncio.timeout(END_WITHIN_S):
             await follow(layout, until=(), alive=lambda: _held(layout), progress=progress)
+        await process.ended(LAST_BREATH_S)
     except TimeoutError:
         process.send_to_all(signal.SIGKILL)
         layout.forget()

@@ -76,7 +76,8 @@ class LineProgress:
     def show(self, report: Report) -> None:
         """Print what is new."""
         for view in report.parts:
-            self._tell(view.name, f"{view.name}: {_words(view)}")
+            if view.state is not PartState.WAITING:
+                self._tell(view.name, f"{view.name}: {_words(view)}")
         if report.step:
             self._tell("", report.step)
 

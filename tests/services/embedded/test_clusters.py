@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
+from atoll.agent.simcluster.description import read_cluster
 from atoll.core.model.errors import InvalidInput
 from atoll.embedded.bring_up import clusters_file
 from atoll.embedded.clusters import Cluster, Clusters, read_clusters, write_clusters
@@ -66,6 +68,14 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_an_example_can_be_read_and_is_found_by_its_name(path: Path) -> None:
     assert read_clusters(path) == read_clusters(clusters_file(path.stem))
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_agent_understands_the_clusters_of_an_example(path: Path, tmp_path: Path) -> None:
+    for cluster in read_clusters(path).clusters:
+        file = tmp_path / f"{cluster.name}.yaml"
+        file.write_text(yaml.safe_dump(cluster.cluster))
+        assert read_cluster(file, cluster.name).nodes
 
 
 def test_there_are_examples() -> None:
