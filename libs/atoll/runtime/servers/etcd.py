@@ -190,8 +190,9 @@ class EtcdCluster:
             raise ServerError("; ".join(map(str, failures))) from failures[0]
 
     async def stop(self) -> None:
-        """Stop all members."""
-        await asyncio.gather(*(member.stop() for member in self.members))
+        """Stop all members, one by one: a leader that goes with its followers waits for one."""
+        for member in self.members:
+            await member.stop()
 
     async def restart(self) -> None:
         """Stop and start all members on the same data."""

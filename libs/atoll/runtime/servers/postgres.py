@@ -16,7 +16,7 @@ from atoll.runtime.servers.account import (
     reachable_program,
 )
 from atoll.runtime.servers.errors import ServerError
-from atoll.runtime.servers.process import as_account, clean_environment
+from atoll.runtime.servers.process import clean_environment, command_line
 from atoll.runtime.servers.programs import find_postgres
 from atoll.runtime.servers.server import Server
 
@@ -137,7 +137,7 @@ class PostgresServer(Server):
             "--locale=C.UTF-8",
             "--no-instructions",
         )
-        await self._run(*as_account(self._account, initdb))
+        await self._run(*command_line(initdb, self._account, signal.SIGKILL))
         draft.rename(self._store)
 
     def _options(self) -> Iterator[str]:
@@ -166,7 +166,12 @@ class PostgresServer(Server):
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
-        told, failed = await process.communicate()
+        try:
+            told, failed = await process.communicate()
+        except BaseException:
+            process.kill()
+            await process.wait()
+            raise
         if process.returncode:
             raise ServerError(f"{Path(argv[0]).name}: {failed.decode(errors='replace').strip()}")
         return told.decode().strip()

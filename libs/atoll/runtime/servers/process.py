@@ -91,7 +91,7 @@ def spawn(launch: Launch) -> Process:
     launch.log.touch(mode=0o600)
     with launch.log.open("ab") as log:
         child = subprocess.Popen(
-            [*_prefix(launch), *launch.argv],
+            command_line(launch.argv, launch.account, launch.death_signal),
             cwd=launch.folder,
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -111,12 +111,17 @@ def find(pid: int, marker: str) -> Process | None:
     return Process(pid) if marker in arguments else None
 
 
-def as_account(account: Account | None, argv: Sequence[str]) -> list[str]:
-    """A command line that runs `argv` as the account."""
-    if account is None:
-        return list(argv)
-    ids = (f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups")
-    return [_setpriv(), *ids, "--", *argv]
+def command_line(
+    argv: Sequence[str], account: Account | None, death_signal: signal.Signals | None
+) -> list[str]:
+    """Run `argv` as the account, ended by `death_signal` (on Linux) with the thread that ran it."""
+    options: list[str] = []
+    if account is not None:
+        options += [f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups"]
+    if death_signal is not None and sys.platform == "linux":
+        # setpriv sets it after the change of user, which would clear one set before.
+        options += ["--pdeathsig", death_signal.name.removeprefix("SIG")]
+    return [_setpriv(), *options, "--", *argv] if options else list(argv)
 
 
 def clean_environment() -> dict[str, str]:
@@ -124,15 +129,6 @@ def clean_environment() -> dict[str, str]:
     steering = ("PG", "ETCD_", "LC_", "LANG")
     kept = {key: text for key, text in os.environ.items() if not key.startswith(steering)}
     return kept | {"LC_ALL": "C.UTF-8", "TZ": "UTC"}
-
-
-def _prefix(launch: Launch) -> list[str]:
-    prefix = as_account(launch.account, ())
-    if launch.death_signal is None or sys.platform != "linux":
-        return prefix
-    # setpriv sets it after the change of user, which would clear one set before.
-    death = ("--pdeathsig", launch.death_signal.name.removeprefix("SIG"), "--")
-    return [*(prefix[:-1] or [_setpriv()]), *death]
 
 
 def _setpriv() -> str:

@@ -155,7 +155,7 @@ class Server(ABC):
 
     async def _launch(self) -> None:
         self._bound_log()
-        self._process = spawn(
+        process = self._process = spawn(
             Launch(
                 argv=self._command(),
                 folder=self._store,
@@ -168,7 +168,7 @@ class Server(ABC):
             self._remember()
             await self._until_ready()
         except BaseException:
-            self._process.send_to_all(signal.SIGKILL)
+            process.send_to_all(signal.SIGKILL)
             raise
 
     async def _until_ready(self) -> None:
