@@ -23,6 +23,8 @@ from atoll.runtime.settings import ServiceSettings
 Attributes = Mapping[str, str | int | float | bool]
 
 TRACEPARENT: Final = "traceparent"
+SAMPLED: Final = frozenset("13579bdf")
+"""Last digits of a traceparent whose lowest flag is set."""
 FILE_DELAY_MS: Final = 200
 """A killed process loses at most this much of its trace file."""
 
@@ -69,15 +71,24 @@ def span(
     parent: str = "",
     kind: SpanKind = SpanKind.INTERNAL,
     attributes: Attributes | None = None,
+    errors: bool = True,
 ) -> Iterator[Span]:
-    """A span around the block, below `parent` (a traceparent) or else the current span."""
+    """A span around the block, below `parent` (a traceparent) or else the current span.
+
+    An exception that leaves the block marks it as failed, unless `errors` is False.
+    """
     if _provider is None:
         with _carried(parent):
             yield trace.get_current_span()
         return
     context = remote_context(parent) if parent else None
     with _tracer.start_as_current_span(
-        name, context=context, kind=kind, attributes=attributes
+        name,
+        context=context,
+        kind=kind,
+        attributes=attributes,
+        record_exception=errors,
+        set_status_on_exception=errors,
     ) as made:
         yield made
 
@@ -107,7 +118,7 @@ def record(
 
 def sampled(traceparent: str) -> bool:
     """True when a span below it would be kept."""
-    return _provider is not None and traceparent.endswith("1")
+    return _provider is not None and traceparent[-1:] in SAMPLED
 
 
 def traceparent() -> str:

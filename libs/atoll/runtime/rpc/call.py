@@ -56,6 +56,7 @@ class CallScope:
                 parent=who.traceparent,
                 kind=SpanKind.SERVER,
                 attributes={"rpc.system.name": SYSTEM, "rpc.method": method},
+                errors=False,  # which are the server's own is told by their code
             ) as span:
                 try:
                     yield
