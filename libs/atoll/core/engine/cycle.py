@@ -1,0 +1,166 @@
+"""One cycle: from a frozen snapshot to a plan.
+
+Pure: the same snapshot, policies, time and generator give the same plan, byte
+for byte. Jobs are tried in the order of the policy. One that does not fit
+blocks its own class and nobody else.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.random import Generator
+
+from atoll.core.engine.gangs import UNLIMITED, GangPlacer, Outcome
+from atoll.core.engine.limits import limit_reasons
+from atoll.core.engine.line import Lineup, line_up
+from atoll.core.engine.placements import Assembler
+from atoll.core.engine.run_kernels import (
+    AT_LIMIT,
+    FULL,
+    NO_PLACE,
+    WAITING,
+    leave,
+    run,
+    sink,
+    take_quota,
+)
+from atoll.core.engine.scoring import scoring_for
+from atoll.core.engine.tree_kernels import build, refresh
+from atoll.core.engine.why import Sight, reasons
+from atoll.core.model.plan import GangRequest, Plan, Waiting
+from atoll.core.model.reason import Reason
+from atoll.core.policies.interfaces import Policies
+from atoll.core.state.snapshot import ClassView, Snapshot
+from atoll.core.state.statement import Statement
+
+_ROOM_TASKS: Final = 1024
+_ROOM_SHARES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class CycleLimits:
+    """Bounds of one cycle."""
+
+    max_placements: int = 4096
+    """Jobs placed in one plan, at most."""
+
+
+def plan(
+    snapshot: Snapshot,
+    policies: Policies,
+    *,
+    now: float,
+    rng: Generator,
+    limits: CycleLimits = CycleLimits(),
+) -> Plan:
+    """What to place now, and why the classes that were tried and did not fit wait.
+
+    `now`: wall time in unix seconds; `rng`: for policies that break ties by chance.
+    """
+    cycle = _Cycle(snapshot, policies, line_up(snapshot, policies, now=now, rng=rng))
+    cycle.run(limits.max_placements)
+    placed = Assembler(snapshot, cycle.statement).placements()
+    return Plan(placements=placed, waiting=cycle.waiting())
+
+
+class _Cycle:
+    """The state of one cycle."""
+
+    def __init__(self, snapshot: Snapshot, policies: Policies, lineup: Lineup) -> None:
+        self.snapshot = snapshot
+        self.lineup = lineup
+        self.statement = Statement(snapshot.nodes, snapshot.hardware, snapshot.shapes)
+        self.scoring = scoring_for(snapshot, snapshot.shapes, policies.score.weights())
+        self.gangs = GangPlacer(snapshot, self.statement, self.scoring, policies.score.gathers)
+        self._hopeless: set[GangRequest] = set()
+        self._explained: dict[GangRequest, tuple[Reason, ...]] = {}
+
+    def run(self, budget: int) -> None:
+        """Go through the queue until nothing fits or `budget` jobs are placed."""
+        lineup, statement = self.lineup, self.statement
+        build(statement.nodes, self.scoring, lineup.trees)
+        while budget > 0:
+            stopped, placed = run(
+                statement.nodes,
+                self.scoring,
+                lineup.trees,
+                lineup.line,
+                lineup.quota,
+                statement.journal,
+                budget,
+            )
+            budget -= placed
+            if stopped >= 0:
+                budget -= self._gang(stopped)
+            elif stopped == FULL:
+                statement.reserve(_ROOM_TASKS, _ROOM_SHARES)
+            else:
+                return
+
+    def waiting(self) -> tuple[Waiting, ...]:
+        """The classes that were tried and did not fit, in the order of their jobs."""
+        line = self.lineup.line
+        blocked = np.flatnonzero(line.state != WAITING)
+        head = line.next[blocked]
+        order = np.lexsort((line.job[head], line.submitted_at[head], line.key[blocked]))
+        return tuple(self._waiting(int(group)) for group in blocked[order])
+
+    def _gang(self, group: int) -> int:
+        line = self.lineup.line
+        view = self.snapshot.queue.classes[group]
+        mark = self.statement.checkpoint()
+        outcome = self._place(view, int(line.next[group]))
+        units = int(self.statement.journal.units[mark : self.statement.checkpoint()].sum())
+        if outcome is Outcome.PLACED:
+            take_quota(line, self.lineup.quota, group, units)
+            refresh(
+                self.statement.nodes,
+                self.scoring,
+                self.lineup.trees,
+                self.statement.rows_since(mark),
+            )
+            line.next[group] += 1
+            sink(line)
+            return 1
+        line.state[group] = AT_LIMIT if outcome is Outcome.AT_LIMIT else NO_PLACE
+        leave(line)
+        return 0
+
+    def _place(self, view: ClassView, job: int) -> Outcome:
+        # Capacity only shrinks within a cycle: what did not fit once will not fit later.
+        if view.request in self._hopeless:
+            return Outcome.NO_PLACE
+        masks = {
+            shape: self.lineup.masks.allowed(view.request, self.snapshot.task_shape(shape))
+            for group in view.shapes
+            for shape in group
+        }
+        outcome = self.gangs.place(view, masks, job=job, units_left=self._units_left(view))
+        if outcome is Outcome.NO_PLACE:
+            self._hopeless.add(view.request)
+        return outcome
+
+    def _units_left(self, view: ClassView) -> int:
+        quota = self.lineup.quota
+        left = [int(quota.limit[n] - quota.used[n]) for n in view.limits]
+        return max(0, min(left, default=UNLIMITED))
+
+    def _waiting(self, group: int) -> Waiting:
+        view, line = self.snapshot.queue.classes[group], self.lineup.line
+        placed = int(line.next[group] - self.snapshot.queue.first[group])
+        return Waiting(
+            queue=view.queue,
+            request=view.request,
+            jobs=view.jobs - placed,
+            reasons=self._reasons(view, at_limit=bool(line.state[group] == AT_LIMIT)),
+        )
+
+    def _reasons(self, view: ClassView, *, at_limit: bool) -> tuple[Reason, ...]:
+        if at_limit:
+            return limit_reasons(view, self.snapshot, used=self.lineup.quota.used)
+        known = self._explained.get(view.request)
+        if known is None:
+            sight = Sight(self.snapshot, self.statement.nodes, self.scoring, self.lineup.masks)
+            known = self._explained[view.request] = reasons(sight, view.request, view.shapes)
+        return known

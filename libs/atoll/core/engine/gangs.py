@@ -1,0 +1,153 @@
+"""Chooses nodes for a gang, or none.
+
+A gang is placed whole: the statement is rolled back to where it began as soon
+as one task group cannot have its least count.
+"""
+
+import enum
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, permutations, product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atoll.core.engine.domains import Rows, feasible, ladder
+from atoll.core.engine.pack_kernels import pack, room
+from atoll.core.engine.score_kernels import Scoring
+from atoll.core.model.plan import GangRequest, GroupRequest
+from atoll.core.state.snapshot import ClassView, Snapshot
+from atoll.core.state.statement import Statement
+
+MOST_COMBINATIONS = 64
+"""Choices of alternatives over the groups of one gang that are tried."""
+MOST_ORDERS = 6
+"""Orders of the groups that are tried on one domain."""
+UNLIMITED = 1 << 60
+
+Masks = Mapping[int, NDArray[np.bool_]]
+
+
+class Outcome(enum.Enum):
+    """What became of a try."""
+
+    PLACED = enum.auto()
+    NO_PLACE = enum.auto()
+    AT_LIMIT = enum.auto()
+
+
+@dataclass(frozen=True, slots=True)
+class GangPlacer:
+    """Places gangs by a statement."""
+
+    snapshot: Snapshot
+    statement: Statement
+    scoring: Scoring
+    gathers: bool
+
+    def place(self, view: ClassView, masks: Masks, *, job: int, units_left: int) -> Outcome:
+        """Place candidate `job` of a class. `masks`: by shape, where it may go at all.
+
+        The operations since the caller's checkpoint are the gang's, or there are none.
+        """
+        steps = ladder(self.snapshot, view.request.topology, gathers=self.gathers)
+        for choice in islice(product(*view.shapes), MOST_COMBINATIONS):
+            for rows in self._candidates(view.request, choice, masks=masks, steps=steps):
+                outcome = self._try(view.request, choice, rows, job=job, units_left=units_left)
+                if outcome is not Outcome.NO_PLACE:
+                    return outcome
+        return Outcome.NO_PLACE
+
+    def _candidates(
+        self,
+        request: GangRequest,
+        choice: Sequence[int],
+        *,
+        masks: Masks,
+        steps: Sequence[NDArray[np.int32]],
+    ) -> Iterator[Rows]:
+        groups = request.groups
+        rooms = [
+            room(self.statement.nodes, self.scoring, shape, masks[shape], group.count)
+            for shape, group in zip(choice, groups, strict=True)
+        ]
+        for step in steps:
+            yield from feasible(step, rooms, [group.count for group in groups])
+        if any(group.min_count < group.count for group in groups):
+            yield from feasible(
+                steps[-1], rooms, [group.min_count for group in groups], widest=True
+            )
+
+    def _try(
+        self,
+        request: GangRequest,
+        choice: Sequence[int],
+        rows: Rows,
+        *,
+        job: int,
+        units_left: int,
+    ) -> Outcome:
+        mark = self.statement.checkpoint()
+        for order in islice(self._orders(choice), MOST_ORDERS):
+            outcome = self._pack(request.groups, choice, rows, order=order, units_left=units_left)
+            if outcome is Outcome.PLACED:
+                self.statement.journal.job[mark : self.statement.checkpoint()] = job
+                return outcome
+            self.statement.rollback(mark)
+            if outcome is Outcome.AT_LIMIT:
+                return outcome
+        return Outcome.NO_PLACE
+
+    def _orders(self, choice: Sequence[int]) -> Iterator[tuple[int, ...]]:
+        # The largest tasks first: small ones find a place in what those leave.
+        shapes = self.scoring.shapes
+        largest = sorted(
+            range(len(choice)),
+            key=lambda g: (
+                -int(shapes.shares[choice[g]]) * int(shapes.blocks[choice[g]] or 1),
+                -int(shapes.cpu[choice[g]]),
+                -int(shapes.memory[choice[g]]),
+                g,
+            ),
+        )
+        return permutations(largest)
+
+    def _pack(
+        self,
+        groups: Sequence[GroupRequest],
+        choice: Sequence[int],
+        rows: Rows,
+        *,
+        order: Sequence[int],
+        units_left: int,
+    ) -> Outcome:
+        for group in order:
+            least = groups[group].min_count
+            placed, units = self._pack_group(
+                group, choice[group], rows, count=least, units_left=units_left
+            )
+            if placed < least:
+                return Outcome.AT_LIMIT if units > units_left else Outcome.NO_PLACE
+            units_left -= units
+        for group in order:
+            more = groups[group].count - groups[group].min_count
+            if more:
+                placed, units = self._pack_group(
+                    group, choice[group], rows, count=more, units_left=units_left
+                )
+                if placed < more and units > units_left:
+                    break
+                units_left -= units
+        return Outcome.PLACED
+
+    def _pack_group(
+        self, group: int, shape: int, rows: Rows, *, count: int, units_left: int
+    ) -> tuple[int, int]:
+        statement = self.statement
+        statement.reserve(count, int(statement.shapes.shares[shape]))
+        mark = statement.checkpoint()
+        placed, units = pack(
+            statement.nodes, self.scoring, statement.journal, rows, shape, count, units_left
+        )
+        statement.journal.group[mark : mark + placed] = group
+        return placed, units

@@ -1,0 +1,109 @@
+"""Lines the queue up for the kernel: classes, their limits, and the trees of their shapes."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from atoll.core.engine.masks import Key, Masks
+from atoll.core.engine.run_kernels import WAITING, Line, Quota, heapify
+from atoll.core.engine.tree_kernels import Trees
+from atoll.core.model.plan import GangRequest
+from atoll.core.policies.interfaces import Policies
+from atoll.core.state.snapshot import ClassView, Snapshot
+
+_LANES = 8
+"""Columns are filled up to a multiple of this, so that a vertex is whole vector registers."""
+
+_Column = tuple[int, Key]
+_Wanted = dict[_Column, tuple[int, GangRequest, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Lineup:
+    """The queue and the trees of a cycle."""
+
+    line: Line
+    trees: Trees
+    quota: Quota
+    masks: Masks
+
+
+def line_up(snapshot: Snapshot, policies: Policies, *, now: float, rng: Generator) -> Lineup:
+    """Everything that the kernel needs to go through the queue."""
+    masks = Masks(snapshot, policies, now)
+    wanted: _Wanted = {}
+    columns = [_columns(view, masks, wanted) for view in snapshot.queue.classes]
+    keys = policies.order.keys(snapshot, now=now, rng=rng)
+    line = _line(snapshot, keys, columns)
+    quota = Quota(snapshot.limits.used.copy(), snapshot.limits.limit)
+    return Lineup(line, _trees(snapshot, wanted.values(), masks), quota, masks)
+
+
+def is_single(request: GangRequest) -> bool:
+    """True for one task that may go to any domain: the kernel places it by itself."""
+    required = request.topology is not None and request.topology.required
+    return len(request.groups) == 1 and request.groups[0].count == 1 and not required
+
+
+def _columns(view: ClassView, masks: Masks, wanted: _Wanted) -> list[int]:
+    if not is_single(view.request):
+        return []
+    numbers = []
+    for shape in view.shapes[0]:
+        value = masks.snapshot.task_shape(shape)
+        column = (shape, masks.key(view.request, value))
+        number = wanted.setdefault(column, (len(wanted), view.request, shape))[0]
+        numbers.append(number)
+    return numbers
+
+
+def _line(snapshot: Snapshot, keys: NDArray[np.float64], columns: Sequence[Sequence[int]]) -> Line:
+    queue = snapshot.queue
+    full = np.flatnonzero(np.diff(queue.first) > 0)
+    heap = np.zeros(max(1, len(queue.classes)), np.int64)
+    heap[: len(full)] = full
+    first_column, column = _ragged(columns)
+    first_limit, limit = _ragged([view.limits for view in queue.classes])
+    line = Line(
+        key=keys,
+        job=queue.job,
+        submitted_at=queue.submitted_at,
+        next=queue.first[:-1].copy(),
+        end=queue.first[1:].copy(),
+        more=queue.more,
+        state=np.full(len(queue.classes), WAITING, np.int8),
+        first_column=first_column,
+        column=column,
+        first_limit=first_limit,
+        limit=limit,
+        heap=heap,
+        heap_size=np.array([len(full)], np.int64),
+    )
+    heapify(line)
+    return line
+
+
+def _ragged(lists: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    first = np.zeros(len(lists) + 1, np.int64)
+    np.cumsum([len(each) for each in lists], out=first[1:])
+    return first, np.array([number for each in lists for number in each], np.int64)
+
+
+def _trees(
+    snapshot: Snapshot, wanted: Collection[tuple[int, GangRequest, int]], masks: Masks
+) -> Trees:
+    nodes = len(snapshot.names)
+    size = 1 << max(0, nodes - 1).bit_length()
+    wide = -(-max(1, len(wanted)) // _LANES) * _LANES
+    trees = Trees(
+        least=np.empty((2 * size, wide), np.int32),
+        allowed=np.zeros((nodes, wide), np.bool_),
+        shape=np.zeros(wide, np.int64),
+    )
+    for column, request, shape in wanted:
+        trees.allowed[:, column] = masks.allowed(request, snapshot.task_shape(shape))
+        trees.shape[column] = shape
+    return trees

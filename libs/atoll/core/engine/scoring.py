@@ -1,0 +1,19 @@
+"""Puts together what the score kernels need."""
+
+import numpy as np
+
+from atoll.core.engine.score_kernels import Scoring
+from atoll.core.policies.interfaces import Weights
+from atoll.core.state.columns import Shapes
+from atoll.core.state.fit_kernels import Devices
+from atoll.core.state.snapshot import Snapshot
+
+LEAST_SHARES = 1024
+SLICES_PER_DEVICE = 8
+
+
+def scoring_for(snapshot: Snapshot, shapes: Shapes, weights: Weights) -> Scoring:
+    """Scores of some shapes on a snapshot's hardware."""
+    room = max(LEAST_SHARES, SLICES_PER_DEVICE * snapshot.nodes.model.shape[1])
+    out = Devices(*(np.zeros(room, np.int64) for _ in range(3)))
+    return Scoring(snapshot.hardware, shapes, weights, out)

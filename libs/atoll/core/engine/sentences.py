@@ -1,0 +1,137 @@
+"""Reasons in words: what is needed, what is there, and what would help."""
+
+from typing import Final
+
+from atoll.core.model.reason import Reason, ReasonCode
+from atoll.core.model.resources import DeviceRequest, TaskShape
+
+_GIB: Final = 1 << 30
+
+_CLUSTER: Final = {
+    ReasonCode.NO_CLUSTER: ("is not registered", "start its agent"),
+    ReasonCode.CLUSTER_SILENT: ("does not answer", "wait for its agent to come back"),
+    ReasonCode.CLUSTER_CORDONED: ("is cordoned", "uncordon it"),
+    ReasonCode.CLUSTER_BEHIND: ("is behind with its decisions", "wait for its agent to catch up"),
+    ReasonCode.CLUSTER_AVOIDED: ("refused such a job not long ago", "wait, or look at its agent"),
+    ReasonCode.ON_LOST_UNSUPPORTED: (
+        "cannot stop a run that it has lost",
+        "submit with on_lost: hold",
+    ),
+}
+CLUSTER_CODES: Final = frozenset(_CLUSTER)
+
+_NODE: Final = {
+    ReasonCode.NODE_UNSCHEDULABLE: ("are down or cordoned", "uncordon or repair them"),
+    ReasonCode.NODE_SUSPECT: ("are suspect until their next inventory", "wait for it"),
+}
+
+
+def cluster_reason(code: ReasonCode, cluster: str, nodes: int) -> Reason:
+    """Why a whole cluster, or some of its nodes, take nothing of the kind."""
+    state, advice = _CLUSTER[code]
+    message = f"cluster {cluster} {state} ({_nodes(nodes)})"
+    return Reason(code, message, cluster=cluster, count=nodes, help=advice)
+
+
+def node_reason(code: ReasonCode, shape: TaskShape, *, available: int, nodes: int) -> Reason:
+    """What is wrong with some nodes; `available` is the most that one of them has."""
+    if code in _NODE:
+        state, advice = _NODE[code]
+        return Reason(code, f"{_nodes(nodes)} {state}", count=nodes, help=advice)
+    if code is ReasonCode.LABELS_MISMATCH:
+        wanted = ", ".join(f"{key}={value}" for key, value in shape.labels)
+        return Reason(code, f"{_nodes(nodes)} lack the labels {wanted}", count=nodes)
+    if code is ReasonCode.CPU_SHORT:
+        return _short(code, shape.cpu_milli, available, unit="milli-CPU", nodes=nodes)
+    if code is ReasonCode.MEMORY_SHORT:
+        return _short(code, shape.memory_bytes, available, unit="bytes", nodes=nodes)
+    return _device_reason(code, shape, available=available, nodes=nodes)
+
+
+def gang_reason(code: ReasonCode, needed: int, available: int, *, where: str) -> Reason:
+    """Too few tasks fit at once; `where` says in what, such as `one cluster`."""
+    message = f"{needed} tasks have to fit in {where}, the best has room for {available} now"
+    return Reason(code, message, needed=needed, available=available, unit="tasks")
+
+
+def too_wide_reason(shape: TaskShape, needed: int, available: int, *, where: str) -> Reason:
+    """Even when empty, `where` holds too few of the tasks at once."""
+    message = (
+        f"needs {needed} tasks with {task_words(shape)} each; {where} has room for {available}"
+    )
+    return Reason(
+        ReasonCode.GANG_TOO_WIDE, message, needed=needed, available=available, unit="tasks"
+    )
+
+
+def together_reason() -> Reason:
+    """Every group fits by itself, but not all of them at once."""
+    return Reason(
+        ReasonCode.GANG_TOO_WIDE, "each task group fits by itself, but not all of them together"
+    )
+
+
+def limit_reason(queue: str, *, used: int, limit: int) -> Reason:
+    """A queue is at its limit; both numbers in blocks."""
+    return Reason(
+        ReasonCode.QUEUE_LIMIT,
+        f"queue {queue} holds {used / 100:g} of the {limit / 100:g} devices that it may",
+        available=max(0, limit - used),
+        unit="blocks",
+        help="wait for its jobs to end, or raise its limit",
+        metadata=(("limit", str(limit)), ("queue", queue), ("used", str(used))),
+    )
+
+
+def device_words(device: DeviceRequest) -> str:
+    """Such as `8 H100`, `30 blocks of any device`, `2 slices 1g.10gb of H100`."""
+    kind = device.kind or "any device"
+    if device.profile:
+        return f"{device.count} slices {device.profile} of {kind}"
+    if device.memory_bytes:
+        return f"{device.memory_bytes / _GIB:.4g} GiB of {kind}"
+    return f"{device.count} {kind}" if device.whole else f"{device.blocks} blocks of {kind}"
+
+
+def task_words(shape: TaskShape) -> str:
+    """What one task takes, the devices first."""
+    words = [device_words(shape.device)] if shape.device else []
+    words.append(amount(shape.cpu_milli, "milli-CPU"))
+    return ", ".join([*words, amount(shape.memory_bytes, "bytes")])
+
+
+def amount(value: int, unit: str) -> str:
+    """An amount as people say it."""
+    if unit == "bytes":
+        return f"{value / _GIB:.4g} GiB"
+    return f"{value / 1000:g} CPUs" if unit == "milli-CPU" else f"{value} {unit}"
+
+
+def _nodes(count: int) -> str:
+    return "1 node" if count == 1 else f"{count} nodes"
+
+
+def _short(code: ReasonCode, needed: int, available: int, *, unit: str, nodes: int) -> Reason:
+    message = (
+        f"{_nodes(nodes)} have less than {amount(needed, unit)} free,"
+        f" the best has {amount(max(0, available), unit)}"
+    )
+    return Reason(code, message, needed=needed, available=available, unit=unit, count=nodes)
+
+
+def _device_reason(code: ReasonCode, shape: TaskShape, *, available: int, nodes: int) -> Reason:
+    device = shape.device
+    if device is None:
+        raise ValueError(f"{code} is no reason for a task without devices")
+    words = device_words(device)
+    if code is ReasonCode.DEVICE_KIND_ABSENT:
+        form = "to be cut in slices" if device.profile else "to be had whole or in blocks"
+        message = f"{_nodes(nodes)} have no {device.kind or 'device'} {form}"
+        return Reason(code, message, count=nodes)
+    if code is ReasonCode.PROFILE_ABSENT:
+        message = f"on {_nodes(nodes)} no device can be cut into {device.profile}"
+        return Reason(code, message, count=nodes)
+    unit = "slices" if device.profile else "devices" if device.whole else "blocks"
+    needed = device.count if unit != "blocks" else device.blocks
+    message = f"{_nodes(nodes)} have less than {words} free, the best has {available} {unit}"
+    return Reason(code, message, needed=needed, available=available, unit=unit, count=nodes)

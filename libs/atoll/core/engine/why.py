@@ -1,0 +1,133 @@
+"""Why a request is not placed: what stands in its way on every node, with numbers."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atoll.core.engine.domains import ladder
+from atoll.core.engine.masks import Masks
+from atoll.core.engine.pack_kernels import room
+from atoll.core.engine.score_kernels import Scoring
+from atoll.core.engine.sentences import (
+    CLUSTER_CODES,
+    cluster_reason,
+    gang_reason,
+    node_reason,
+    together_reason,
+)
+from atoll.core.engine.why_kernels import blockers
+from atoll.core.model.plan import GangRequest, GroupRequest
+from atoll.core.model.reason import Reason, ReasonCode
+from atoll.core.model.resources import TaskShape
+from atoll.core.policies.interfaces import MAY_GO, WHY
+from atoll.core.state.columns import Nodes
+from atoll.core.state.snapshot import Snapshot
+
+Codes = NDArray[np.int8]
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """Nodes as they are looked at, and how."""
+
+    snapshot: Snapshot
+    nodes: Nodes
+    scoring: Scoring
+    masks: Masks
+
+    def codes(self, request: GangRequest, shape: TaskShape, number: int) -> tuple[Codes, Counts]:
+        """(N) the place in WHY of what keeps a task off each node, and its free devices."""
+        codes = self.masks.refusals(request, shape).copy()
+        devices = np.zeros(len(codes), np.int64)
+        rows = np.flatnonzero(codes == MAY_GO)
+        codes[rows], devices[rows] = blockers(self.nodes, self.scoring, number, rows)
+        return codes, devices
+
+    def room(self, request: GangRequest, shape: TaskShape, *, number: int, most: int) -> Counts:
+        """(N) how many tasks each node holds by itself, up to `most`."""
+        mask = self.masks.allowed(request, shape)
+        return room(self.nodes, self.scoring, number, mask, most)
+
+
+def reasons(
+    sight: Sight, request: GangRequest, choices: Sequence[Sequence[int]]
+) -> tuple[Reason, ...]:
+    """All blockers of a request, the strongest first; it is known not to fit.
+
+    `choices`: by task group, the rows of its alternatives in the shape table of the sight.
+    Of alternatives the one with the most room is spoken of.
+    """
+    found: list[Reason] = []
+    for group, numbers in zip(request.groups, choices, strict=True):
+        found.extend(_group_reasons(sight, request, group=group, numbers=numbers))
+    return tuple(dict.fromkeys(found)) or (together_reason(),)
+
+
+def node_reasons(sight: Sight, shape: TaskShape, *, codes: Codes, devices: Counts) -> list[Reason]:
+    """One reason per blocker (and cluster, where that is closed), the most nodes first."""
+    if not len(codes):
+        return [Reason(ReasonCode.NO_CLUSTER, "no cluster has reported a node yet")]
+    found: list[Reason] = []
+    for number in np.unique(codes[codes != MAY_GO]).tolist():
+        rows = np.flatnonzero(codes == number)
+        found.extend(_reasons_of(sight, shape, rows=rows, code=WHY[number], devices=devices))
+    return sorted(found, key=lambda r: (-r.count, r.code, r.cluster))
+
+
+def _group_reasons(
+    sight: Sight, request: GangRequest, *, group: GroupRequest, numbers: Sequence[int]
+) -> list[Reason]:
+    options = list(zip(group.shapes, numbers, strict=True))
+    rooms = [sight.room(request, s, number=n, most=group.count) for s, n in options]
+    best = max(range(len(options)), key=lambda i: (int(rooms[i].sum()), -i))
+    gang = list(_gang_reasons(sight, request, group=group, rooms=rooms[best]))
+    if not gang and rooms[best].any():
+        return []
+    shape, number = options[best]
+    codes, devices = sight.codes(request, shape, number)
+    return gang + node_reasons(sight, shape, codes=codes, devices=devices)
+
+
+def _gang_reasons(
+    sight: Sight, request: GangRequest, *, group: GroupRequest, rooms: Counts
+) -> Iterator[Reason]:
+    in_cluster = _most(sight.nodes.cluster, rooms)
+    if group.min_count > 1 and in_cluster < group.min_count:
+        yield gang_reason(
+            ReasonCode.GANG_TOO_WIDE, group.min_count, in_cluster, where="one cluster"
+        )
+    if request.topology is None or not request.topology.required:
+        return
+    level = request.topology.level
+    steps = ladder(sight.snapshot, request.topology, gathers=False)
+    most = _most(steps[0], rooms) if steps else 0
+    if most < group.min_count:
+        yield gang_reason(ReasonCode.NO_DOMAIN_FITS, group.min_count, most, where=f"one {level}")
+
+
+def _most(domain: NDArray[np.int32], rooms: Counts) -> int:
+    inside = domain >= 0
+    return int(np.bincount(domain[inside], rooms[inside]).max(initial=0))
+
+
+def _reasons_of(
+    sight: Sight, shape: TaskShape, *, rows: Counts, code: ReasonCode | None, devices: Counts
+) -> Iterator[Reason]:
+    if code is None:
+        return
+    if code not in CLUSTER_CODES:
+        available = int(_amounts(sight.nodes, code, devices)[rows].max())
+        yield node_reason(code, shape, available=available, nodes=len(rows))
+        return
+    numbers, counts = np.unique(sight.nodes.cluster[rows], return_counts=True)
+    for cluster, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+        yield cluster_reason(code, sight.snapshot.clusters[cluster].name, count)
+
+
+def _amounts(nodes: Nodes, code: ReasonCode, devices: Counts) -> Counts:
+    if code is ReasonCode.CPU_SHORT:
+        return nodes.cpu_free
+    return nodes.memory_free if code is ReasonCode.MEMORY_SHORT else devices

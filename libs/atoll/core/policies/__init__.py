@@ -1,0 +1,1 @@
+"""Choices that can be exchanged: the order of the queue, filters, scores, victims."""

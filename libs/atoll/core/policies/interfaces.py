@@ -1,0 +1,108 @@
+"""What a cycle lets be exchanged. Policies speak in columns: none is called per node or per job.
+
+A score is a vector of weights over terms that the kernel computes, so that a new
+policy needs no new kernel; a filter is a mask over the nodes.
+"""
+
+import enum
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from atoll.core.model.plan import GangRequest
+from atoll.core.model.reason import ReasonCode
+from atoll.core.model.resources import TaskShape
+from atoll.core.state.snapshot import Snapshot
+
+
+class Term(enum.IntEnum):
+    """What a node and the devices chosen there look like once the task is on it."""
+
+    CPU_LEFT = 0
+    """Free CPU, 0 to 1000 thousandths of the node's."""
+    MEMORY_LEFT = 1
+    """Free memory, 0 to 1000."""
+    DEVICES_LEFT = 2
+    """Devices with nothing on them."""
+    BLOCKS_LEFT = 3
+    """Free blocks of the shared device, free slices times 12 of the sliced one."""
+    DEVICES_BROKEN = 4
+    """Devices that had nothing on them before, and of which some blocks are used then."""
+    DEVICES_IDLE = 5
+    """Devices on the node of a task that asks for none."""
+    SLICES_LOST = 6
+    """Growth of the MIG fragmentation F."""
+
+
+TERMS: Final = len(Term)
+Weights = NDArray[np.int64]
+"""(TERMS) per term; a score is the sum, the smallest wins, and it must stay below 2^31 - 1."""
+
+MAY_GO: Final = 0
+WHY: Final[tuple[ReasonCode | None, ...]] = (
+    None,
+    ReasonCode.DEVICE_KIND_ABSENT,
+    ReasonCode.PROFILE_ABSENT,
+    ReasonCode.CPU_SHORT,
+    ReasonCode.MEMORY_SHORT,
+    ReasonCode.DEVICES_SHORT,
+    ReasonCode.LABELS_MISMATCH,
+    ReasonCode.NODE_UNSCHEDULABLE,
+    ReasonCode.NODE_SUSPECT,
+    ReasonCode.NO_CLUSTER,
+    ReasonCode.CLUSTER_SILENT,
+    ReasonCode.CLUSTER_CORDONED,
+    ReasonCode.CLUSTER_BEHIND,
+    ReasonCode.CLUSTER_AVOIDED,
+    ReasonCode.ON_LOST_UNSUPPORTED,
+)
+"""Why a node does not take a task, as small numbers."""
+WHY_NUMBER: Final = {code: number for number, code in enumerate(WHY) if code is not None}
+
+
+class QueueOrder(Protocol):
+    """In which order jobs are tried."""
+
+    def keys(self, snapshot: Snapshot, *, now: float, rng: Generator) -> NDArray[np.float64]:
+        """One key per class of the snapshot; the smallest is first, then submit time, then id."""
+        ...
+
+
+class Filter(Protocol):
+    """Where a task may go at all, whatever is free."""
+
+    def key(
+        self, snapshot: Snapshot, request: GangRequest, *, shape: TaskShape, now: float
+    ) -> Hashable:
+        """What `refuses` depends on: equal keys of one snapshot give equal answers."""
+        ...
+
+    def refuses(
+        self, snapshot: Snapshot, request: GangRequest, *, shape: TaskShape, now: float
+    ) -> NDArray[np.int8]:
+        """(N) MAY_GO for the nodes that remain, for others the place in WHY of the reason."""
+        ...
+
+
+class Score(Protocol):
+    """Which of the nodes that fit is best."""
+
+    gathers: bool
+    """True: gangs that ask for no topology are kept in the narrowest domain that holds them."""
+
+    def weights(self) -> Weights:
+        """Weights of the terms."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """The policies of a cycle."""
+
+    order: QueueOrder
+    filters: tuple[Filter, ...]
+    score: Score

@@ -1,0 +1,1 @@
+"""What the leader knows, in arrays: MIG tables, ledger, queue, world, snapshot, statement."""

@@ -1,0 +1,128 @@
+"""The frozen input of a cycle: nothing in it changes, whatever happens to the world."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atoll.core.model.ids import ClusterName, JobId, NodeId, QueueName
+from atoll.core.model.inventory import Avoidance
+from atoll.core.model.plan import GangRequest, shape_key
+from atoll.core.model.reason import ReasonCode
+from atoll.core.model.resources import TaskShape
+from atoll.core.state.columns import Nodes, Shapes
+from atoll.core.state.fit_kernels import Hardware
+from atoll.core.state.interning import Labels
+from atoll.core.state.labels import LabelSets
+from atoll.core.state.limits import Limits
+from atoll.core.state.node_table import Domain
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """What the plan needs to know of a cluster."""
+
+    name: ClusterName
+    closed: ReasonCode | None
+    """Why it takes no new work; None when it does."""
+    can_guard: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClassView:
+    """A class of pending jobs."""
+
+    number: int
+    queue: QueueName
+    request: GangRequest
+    priority: int
+    shapes: tuple[tuple[int, ...], ...]
+    """By task group: rows of its alternatives in `Snapshot.shapes`."""
+    limits: tuple[int, ...]
+    """Which of the snapshot's limits bind it."""
+    jobs: int
+    """Pending jobs of the class, those included that are not shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueView:
+    """The heads of C classes worth a try: J jobs, class c has first[c] to first[c + 1]."""
+
+    classes: tuple[ClassView, ...]
+    first: NDArray[np.int64]
+    more: NDArray[np.bool_]
+    """(C) jobs behind these."""
+    job: NDArray[np.int64]
+    revision: NDArray[np.int64]
+    submitted_at: NDArray[np.float64]
+    attempts: NDArray[np.int32]
+    trace: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Nodes, clusters and the heads of the queue at one moment. Arrays are not to be written."""
+
+    now: float
+    stamp: int
+    """Of the capacity; it grows with whatever could make a blocked class fit."""
+    nodes: Nodes
+    hardware: Hardware
+    shapes: Shapes
+    shape_values: tuple[TaskShape | None, ...]
+    names: Sequence[str]
+    row_of: dict[NodeId, int]
+    clusters: tuple[ClusterView, ...]
+    """By cluster number."""
+    avoidances: tuple[Avoidance, ...]
+    label_sets: LabelSets
+    label_count: int
+    levels: tuple[tuple[str, int], ...]
+    """(level, column of `nodes.domain`), the narrowest first."""
+    domains: Sequence[Domain]
+    kinds: dict[str, int]
+    queue: QueueView
+    limits: Limits
+
+    def closed(self, cluster: int, request: GangRequest, *, now: float) -> ReasonCode | None:
+        """Why a cluster does not take a request now; None when it does."""
+        view = self.clusters[cluster]
+        if view.closed is not None:
+            return view.closed
+        if request.needs_guard and not view.can_guard:
+            return ReasonCode.ON_LOST_UNSUPPORTED
+        avoided = any(
+            a.cluster == view.name and a.node is None for a in self.avoids(request, now=now)
+        )
+        return ReasonCode.CLUSTER_AVOIDED if avoided else None
+
+    def avoided_rows(self, request: GangRequest, *, now: float) -> NDArray[np.int64]:
+        """Rows of nodes that are avoided for the request now."""
+        nodes = [a.node for a in self.avoids(request, now=now) if a.node is not None]
+        return np.array([self.row_of[n] for n in nodes if n in self.row_of], np.int64)
+
+    def avoids(self, request: GangRequest, *, now: float) -> list[Avoidance]:
+        """Avoidances that hold for the request now."""
+        live = [a for a in self.avoidances if a.until > now]
+        key = shape_key(request) if any(a.shape_key for a in live) else ""
+        return [a for a in live if a.shape_key in ("", key)]
+
+    def label_sets_with(self, labels: Labels) -> NDArray[np.bool_]:
+        """(label sets) True for those that hold every label."""
+        return self.label_sets.holding(labels, count=self.label_count)
+
+    def level_column(self, level: str) -> int | None:
+        """Column of `nodes.domain` for a level; None when no node has it."""
+        return dict(self.levels).get(level)
+
+    def task_shape(self, number: int) -> TaskShape:
+        """The shape in a row of `shapes`."""
+        shape = self.shape_values[number]
+        if shape is None:
+            raise LookupError(f"shape {number} is not in use")
+        return shape
+
+    def job_id(self, index: int) -> JobId:
+        """The id of candidate job `index`."""
+        return JobId(int(self.queue.job[index]))

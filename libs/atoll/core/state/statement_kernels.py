@@ -1,0 +1,60 @@
+"""The journal of a statement: tasks taken from scratch columns, in order, so they can go back."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from atoll.core.state.columns import Nodes, Shapes
+from atoll.core.state.fit_kernels import NO_FIT, Devices, Hardware, charge, pick
+from atoll.core.state.ledger_kernels import Uses, take_task
+
+
+class Journal(NamedTuple):
+    """Operations: entry t is one task with its shares in `uses`."""
+
+    uses: Uses
+    size: NDArray[np.int64]
+    """(1) operations so far."""
+    job: NDArray[np.int64]
+    """Number of the candidate job."""
+    group: NDArray[np.int64]
+    """Task group of the job."""
+    shape: NDArray[np.int64]
+    """Row of the shape table."""
+    units: NDArray[np.int64]
+    """Charge in 1/56 block."""
+
+
+@njit(cache=True, nogil=True)
+def has_room(journal: Journal, shares: int) -> bool:
+    """Whether one more task with `shares` shares can be noted."""
+    size = journal.size[0]
+    if size + 1 >= journal.uses.first_grant.shape[0]:
+        return False
+    return bool(journal.uses.first_grant[size] + shares < journal.uses.device.shape[0])
+
+
+@njit(cache=True, nogil=True)
+def place(
+    nodes: Nodes, hardware: Hardware, shapes: Shapes, journal: Journal, shape: int, row: int
+) -> int:
+    """Take one task and note it; its charge, or NO_FIT. There must be room."""
+    uses = journal.uses
+    task = journal.size[0]
+    at = uses.first_grant[task]
+    out = Devices(uses.device, uses.blocks, uses.bits)
+    shares = pick(nodes, hardware, shapes, shape, row, out, at)
+    if shares == NO_FIT:
+        return NO_FIT
+    journal.shape[task] = shape
+    uses.row[task] = row
+    uses.cpu[task] = shapes.cpu[shape]
+    uses.memory[task] = shapes.memory[shape]
+    uses.first_grant[task + 1] = at + shares
+    units = charge(nodes, hardware, shapes, shape, row, out, at, at + shares)
+    journal.units[task] = units
+    journal.size[0] = task + 1
+    take_task(nodes, uses, task)
+    return units

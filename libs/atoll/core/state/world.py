@@ -1,0 +1,276 @@
+"""What the placement leader knows, brought up to date by rows and frozen for each cycle.
+
+Not safe for threads: whoever writes here must not do so while another writes
+or freezes. A snapshot, once taken, is independent of it.
+"""
+
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+
+import numpy as np
+
+from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId, QueueName
+from atoll.core.model.inventory import Avoidance, Cluster, ClusterState, Node
+from atoll.core.model.job import Queue
+from atoll.core.model.plan import PendingJob, Plan, TaskPlacement
+from atoll.core.model.reason import ReasonCode
+from atoll.core.state.columns import STATUS_OK, STATUS_SUSPECT
+from atoll.core.state.fit_kernels import Hardware
+from atoll.core.state.freezing import class_views, level_order, queue_view
+from atoll.core.state.job_queue import JobClass, JobQueue, heads
+from atoll.core.state.ledger import Holding, Ledger
+from atoll.core.state.limits import LimitBook
+from atoll.core.state.node_table import NodeTable
+from atoll.core.state.shape_table import ShapeTable, watched_kinds
+from atoll.core.state.snapshot import ClusterView, Snapshot
+from atoll.core.state.stamps import Stamps
+
+HEADS = 4096
+UNKNOWN = ReasonCode.NO_CLUSTER
+
+
+class World:
+    """Nodes, clusters, holdings and queue of one shard."""
+
+    def __init__(self) -> None:
+        self._table = NodeTable()
+        self.ledger = Ledger(self._table)
+        self._shapes = ShapeTable(self._table.models.kinds)
+        self._queue = JobQueue()
+        self._limits = LimitBook()
+        self._clusters: dict[ClusterName, ClusterView] = {}
+        self._avoidances: tuple[Avoidance, ...] = ()
+        self._stamps = Stamps()
+        self._now = 0.0
+        self._seen: dict[NodeId, tuple[int, int]] = {}
+
+    # -- clusters, queues, avoidances
+
+    def set_clusters(
+        self, clusters: Iterable[Cluster], behind: AbstractSet[ClusterName] = frozenset()
+    ) -> None:
+        """Enter or replace clusters by name; those in `behind` get no new work."""
+        for cluster in clusters:
+            view = ClusterView(cluster.name, _closed(cluster, behind), cluster.can_guard)
+            before = self._clusters.get(cluster.name)
+            self._clusters[cluster.name] = view
+            self._table.clusters(cluster.name)
+            if view != before and view.closed is None:
+                self._stamps.settings_changed()
+
+    def remove_clusters(self, names: Iterable[ClusterName]) -> None:
+        """Forget clusters; their nodes get no new work."""
+        for name in names:
+            self._clusters.pop(name, None)
+
+    def set_queues(self, queues: Iterable[Queue]) -> None:
+        """Enter or replace queues by name."""
+        if self._limits.set(queues):
+            self._stamps.settings_changed()
+
+    def remove_queues(self, names: Iterable[QueueName]) -> None:
+        """Forget queues and their limits."""
+        if self._limits.remove(names):
+            self._stamps.settings_changed()
+
+    def set_avoidances(self, avoidances: Iterable[Avoidance]) -> None:
+        """Replace all avoidances."""
+        new = tuple(sorted(avoidances, key=_avoidance_order))
+        if set(self._avoidances) - set(new):
+            self._stamps.settings_changed()
+        self._avoidances = new
+
+    # -- nodes
+
+    def upsert_nodes(self, nodes: Iterable[Node]) -> None:
+        """Enter or replace nodes by id; a revision lower than the known one is ignored."""
+        fresh = [n for n in nodes if n.revision >= self._seen.get(n.id, (0, 0))[0]]
+        if fresh:
+            self._seen.update({n.id: (n.revision, n.inventory_number) for n in fresh})
+            self._grew(self._table.upsert(fresh))
+
+    def remove_nodes(self, ids: Iterable[NodeId]) -> None:
+        """Take nodes out; what still runs there leaves them below zero."""
+        gone = tuple(ids)
+        self._table.drop(gone)
+        for node in gone:
+            self._seen.pop(node, None)
+
+    def suspect_nodes(self, suspects: Iterable[tuple[NodeId, int]]) -> None:
+        """Give nodes no new work until an inventory later than the given one arrives."""
+        rows = [
+            self._table.row_of[node]
+            for node, number in suspects
+            if node in self._table.row_of and self._seen.get(node, (0, 0))[1] <= number
+        ]
+        self._table.set_status(np.array(rows, np.int64), STATUS_OK, STATUS_SUSPECT)
+
+    # -- the queue
+
+    @property
+    def pending_count(self) -> int:
+        """Pending jobs, those included that wait for a dependency or a time."""
+        return self._queue.table.count
+
+    def upsert_pending(self, jobs: Sequence[PendingJob]) -> tuple[JobId, ...]:
+        """Enter or replace jobs; a revision lower than the known one is ignored.
+
+        Returns the dependencies that nothing awaited before. Their states are to be looked
+        up once, and `dependency_done` called for those that have succeeded already.
+        """
+        awaited = self._queue.upsert(jobs, made=self._complete)
+        self._drop_empty()
+        return awaited
+
+    def remove_pending(self, ids: Iterable[JobId]) -> int:
+        """Forget jobs (placed, held, ended); how many were here."""
+        removed = self._queue.remove(ids)
+        self._drop_empty()
+        return removed
+
+    def dependency_done(self, job: JobId) -> int:
+        """A job succeeded; how many jobs waited for it."""
+        return self._queue.dependency_done(job)
+
+    def awaited(self) -> tuple[JobId, ...]:
+        """Jobs that pending ones wait for, by id."""
+        return self._queue.awaited()
+
+    def pending(self, job: JobId) -> PendingJob | None:
+        """A pending job, its `depends_on` reduced to what it still waits for."""
+        return self._queue.get(job)
+
+    def jobs_ahead(self, job: PendingJob) -> int:
+        """Pending jobs that are before this one, over all queues."""
+        return self._queue.ahead(job)
+
+    # -- holdings
+
+    def add_allocation(
+        self,
+        attempt: AttemptId,
+        queue: QueueName,
+        cluster: ClusterName,
+        *,
+        tasks: tuple[TaskPlacement, ...],
+    ) -> None:
+        """Count what a committed attempt holds; see `add_allocations`."""
+        self.add_allocations([Holding(attempt, queue, cluster, tasks)])
+
+    def add_allocations(self, holdings: Sequence[Holding]) -> None:
+        """Count what committed attempts hold, all or none. The same again changes nothing.
+
+        Raises AlreadyTaken when a share of a device has another owner.
+        """
+        self._limits.add(self.ledger.allocate(holdings), 1)
+
+    def end_allocation(self, attempt: AttemptId) -> bool:
+        """Give back what an attempt holds; False when it holds nothing (any more)."""
+        return self.end_allocations([attempt]) == 1
+
+    def end_allocations(self, attempts: Iterable[AttemptId]) -> int:
+        """Give back what attempts hold; how many held something."""
+        held = [a for a in dict.fromkeys(attempts) if a in self.ledger.holdings]
+        ended = self.ledger.release(held)
+        if ended:
+            self._limits.add(ended, -1)
+            rows = {self._table.row_of[task.node] for h in ended for task in h.tasks}
+            self._grew(np.fromiter(rows, np.int64, len(rows)))
+            bound = {name for h in ended for name in self._limits.bound(h.queue)}
+            self._stamps.limit_freed(bound)
+        return len(ended)
+
+    # -- cycles
+
+    def freeze(self, now: float, heads_per_class: int = HEADS) -> Snapshot:
+        """What a cycle at wall time `now` needs; classes that cannot have changed are left out.
+
+        `heads_per_class` bounds the jobs that it shows of each class; a plan of that many
+        placements sees all it needs.
+        """
+        self._advance(now)
+        tried = [c for c in self._queue.classes.values() if self._worth_a_try(c)]
+        limits = self._limits.freeze()
+        nodes, names, row_of = self._table.share()
+        first = heads(self._queue, tried, heads_per_class)
+        return Snapshot(
+            now=now,
+            stamp=self._stamps.now,
+            nodes=nodes,
+            hardware=Hardware(*self._table.arrays()),
+            shapes=self._shapes.copy(),
+            shape_values=tuple(self._shapes.values),
+            names=names,
+            row_of=row_of,
+            clusters=self._cluster_views(),
+            avoidances=self._avoidances,
+            label_sets=self._table.labels,
+            label_count=len(self._table.labels.sets),
+            levels=level_order(self._table),
+            domains=self._table.domains.values,
+            kinds=dict(self._table.models.kinds.number),
+            queue=queue_view(self._queue, class_views(tried, self._limits, limits), first),
+            limits=limits,
+        )
+
+    def note_waiting(self, snapshot: Snapshot, plan: Plan) -> None:
+        """Do not try again what did not fit, until capacity has grown since the snapshot."""
+        waiting = {(w.queue, w.request) for w in plan.waiting}
+        for view in snapshot.queue.classes:
+            group = self._queue.classes.get(view.number)
+            if group is not None and (view.queue, view.request) in waiting:
+                group.blocked_at = snapshot.stamp
+
+    def has_work(self) -> bool:
+        """Whether a cycle could place something: some class is worth a try."""
+        return any(self._worth_a_try(c) for c in self._queue.classes.values())
+
+    def next_wakeup(self, now: float) -> float | None:
+        """Wall time after `now` at which waiting alone makes another cycle worthwhile."""
+        begin = self._queue.next_begin()
+        times = [a.until for a in self._avoidances] + ([begin] if begin is not None else [])
+        return min((time for time in times if time > now), default=None)
+
+    def _advance(self, now: float) -> None:
+        if any(self._now < a.until <= now for a in self._avoidances):
+            self._stamps.settings_changed()
+        self._now = max(now, self._now)
+        self._queue.advance(now)
+
+    def _worth_a_try(self, group: JobClass) -> bool:
+        if group.blocked_at < 0:
+            return True
+        bound = self._limits.bound(group.queue)
+        return self._stamps.latest(group.watch, bound) > group.blocked_at
+
+    def _cluster_views(self) -> tuple[ClusterView, ...]:
+        names = [ClusterName(name) for name in self._table.clusters.values]
+        return tuple(self._clusters.get(n, ClusterView(n, UNKNOWN, False)) for n in names)
+
+    def _grew(self, rows: np.ndarray) -> None:
+        if len(rows):
+            models = np.unique(self._table.nodes.model[rows])
+            kinds = self._table.arrays()[0].kind[models]
+            self._stamps.grew(kinds.tolist())
+
+    def _complete(self, group: JobClass) -> None:
+        groups = group.request.groups
+        group.shapes = tuple(tuple(self._shapes.hold(s) for s in g.shapes) for g in groups)
+        group.watch = watched_kinds(group.request, self._table.models.kinds)
+
+    def _drop_empty(self) -> None:
+        for group in self._queue.drop_empty():
+            for number in (n for numbers in group.shapes for n in numbers):
+                self._shapes.let_go(number)
+
+
+def _closed(cluster: Cluster, behind: AbstractSet[ClusterName]) -> ReasonCode | None:
+    if cluster.state is not ClusterState.ACTIVE:
+        return ReasonCode.CLUSTER_SILENT
+    if cluster.cordoned:
+        return ReasonCode.CLUSTER_CORDONED
+    return ReasonCode.CLUSTER_BEHIND if cluster.name in behind else None
+
+
+def _avoidance_order(a: Avoidance) -> tuple[str, int, str, float]:
+    return a.cluster, a.node or 0, a.shape_key, a.until
