@@ -75,7 +75,8 @@ def _package_folder(name: str) -> Path | None:
 def _on_path(name: str) -> Iterator[Path]:
     for folder in os.get_exec_path():
         path = Path(folder) / name
-        if path.is_file() and os.access(path, os.X_OK):
+        # In this order: a folder that is closed to us is no error.
+        if os.access(path, os.X_OK) and path.is_file():
             yield path.resolve()
 
 

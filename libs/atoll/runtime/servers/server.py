@@ -165,7 +165,7 @@ class Server(ABC):
             )
         )
         try:
-            self._remember()
+            self._remember(process.pid)
             await self._until_ready()
         except BaseException:
             process.send_to_all(signal.SIGKILL)
@@ -226,8 +226,8 @@ class Server(ABC):
         except (FileNotFoundError, ValueError):
             return {}
 
-    def _remember(self) -> None:
-        state = {"pid": self._running().pid, "ports": list(self._ports)}
+    def _remember(self, pid: int) -> None:
+        state = {"pid": pid, "ports": list(self._ports)}
         draft = self._state_file.with_suffix(".new")
         draft.write_text(json.dumps(state))
         draft.replace(self._state_file)
