@@ -95,7 +95,7 @@ format: $(STAMP) ## let ruff fix and format what it can
 	$(BIN)/ruff format
 
 .PHONY: protos
-protos: $(STAMP) ## generate libs/atoll/api again
+protos: $(STAMP) ## generate the code of every proto file again
 	$(BIN)/python tools/gen_protos.py
 
 .PHONY: baseline

@@ -1,4 +1,6 @@
-"""Generates libs/atoll/api from protos/, the same bytes for the same input.
+"""Generates libs/atoll/api from protos/, and messages of others beside their adapters.
+
+The same input gives the same bytes.
 
 The rules of buf.validate stay inside the generated descriptors, where
 protovalidate reads them, but the import of its schema is taken out: the client
@@ -24,6 +26,7 @@ PROTOS = ROOT / "protos"
 THIRD_PARTY = ROOT / "third_party" / "protos"
 TARGET = ROOT / "libs"
 RULES_SCHEMA = "buf/validate/validate.proto"
+ETCD_WIRE = Path("atoll/adapters/etcd/wire/etcdwire.proto")
 PLUGINS = ("python", "grpc_python", "mypy", "mypy_grpc")
 
 
@@ -33,10 +36,15 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="compare, and write nothing")
     check = parser.parse_args().check
     with tempfile.TemporaryDirectory() as scratch:
-        generate(Path(scratch))
+        made = Path(scratch)
+        generate(made)
+        beside = generate_beside(made, ETCD_WIRE)
         if check:
-            return report(differences(Path(scratch) / "atoll" / "api", TARGET / "atoll" / "api"))
-        replace(Path(scratch) / "atoll" / "api", TARGET / "atoll" / "api")
+            changed = differences(made / "atoll" / "api", TARGET / "atoll" / "api")
+            return report([f"atoll/api/{path}" for path in changed] + outdated(made, beside))
+        replace(made / "atoll" / "api", TARGET / "atoll" / "api")
+        for path in outdated(made, beside):
+            shutil.copyfile(made / path, TARGET / path)
     return 0
 
 
@@ -52,6 +60,23 @@ def generate(into: Path) -> None:
     image.unlink()
     for package in packages(into / "atoll" / "api"):
         (package / "__init__.py").write_text(docstring(package.relative_to(into / "atoll")))
+
+
+def generate_beside(into: Path, proto: Path) -> list[str]:
+    """Writes the messages of one proto file of libs/ below `into`; the paths of the modules."""
+    outputs = [f"--python_out={into}", f"--mypy_out=quiet:{into}"]
+    run_protoc([f"-I{TARGET}", *outputs, proto.as_posix()])
+    return [proto.with_name(f"{proto.stem}_pb2{end}").as_posix() for end in (".py", ".pyi")]
+
+
+def outdated(made: Path, paths: list[str]) -> list[str]:
+    """Those of `paths` that are not under libs/ as they were made."""
+    return [
+        path
+        for path in paths
+        if not (TARGET / path).exists()
+        or not filecmp.cmp(made / path, TARGET / path, shallow=False)
+    ]
 
 
 def described(files: list[str], scratch: Path) -> FileDescriptorSet:
@@ -125,7 +150,7 @@ def tree(folder: Path) -> set[str]:
 def report(paths: list[str]) -> int:
     """Prints what differs; 1 when something does."""
     for path in paths:
-        print(f"libs/atoll/api/{path}: differs from what protos/ gives; run `make protos`")
+        print(f"libs/{path}: differs from what its proto file gives; run `make protos`")
     return 1 if paths else 0
 
 

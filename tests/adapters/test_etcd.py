@@ -4,8 +4,10 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from pathlib import Path
 
 import pytest
+import trustme
 
 from atoll.adapters.etcd import EtcdConnection, EtcdRejected, EtcdUnavailable, TlsFiles
 from atoll.adapters.etcd import keys as etcd_keys
@@ -16,6 +18,7 @@ from atoll.adapters.etcd.methods import COMPACT, DELETE, PUT, STATUS
 from atoll.adapters.etcd.watch import events, until_gone
 from atoll.adapters.etcd.wire import etcdwire_pb2 as wire
 from atoll.adapters.system import SystemClock
+from atoll.runtime.servers import EtcdServer, EtcdTls
 from tests.adapters.election_worlds import TTL_S, EtcdWorld, etcd_world
 from tests.support.servers import EtcdLike, EtcdMemberLike
 from tests.support.waiting import eventually
@@ -194,6 +197,26 @@ async def test_calls_go_on_at_the_next_endpoint_and_say_when_there_is_none(
     await etcd.close()
 
 
+async def test_tls_lets_in_who_has_a_certificate_of_the_same_authority(
+    server_folder: Path,
+) -> None:
+    files = certificates(server_folder)
+    server = EtcdServer(server_folder / "etcd-tls", tls=EtcdTls(*files))
+    async with server:
+        endpoints = [f"https://{endpoint}" for endpoint in server.endpoints]
+        ca, cert, key = files
+        with_one = EtcdConnection(endpoints, tls=TlsFiles(ca, cert, key))
+        without = EtcdConnection(endpoints, tls=TlsFiles(ca))
+        in_clear = EtcdConnection(server.endpoints)
+        await etcd_keys.put(with_one, "k", "v")
+        assert (await etcd_keys.get(with_one, "k")).entries[0].value == "v"
+        for refused in (without, in_clear):
+            with pytest.raises(EtcdUnavailable):
+                await etcd_keys.get(refused, "k")
+        for connection in (with_one, without, in_clear):
+            await connection.close()
+
+
 @pytest.mark.parametrize(
     ("endpoints", "tls"),
     [
@@ -239,3 +262,16 @@ async def etcd_leader(world: EtcdWorld) -> EtcdMemberLike:
         if status.leader == status.header.member_id:
             return member
     raise AssertionError("etcd has no leader")
+
+
+def certificates(folder: Path) -> tuple[Path, Path, Path]:
+    """An authority, and one certificate of it for both ends: CA, certificate, key."""
+    authority = trustme.CA()
+    issued = authority.issue_cert("127.0.0.1", "localhost")
+    files = folder / "ca.pem", folder / "cert.pem", folder / "key.pem"
+    authority.cert_pem.write_to_path(files[0])
+    issued.cert_chain_pems[0].write_to_path(files[1])
+    issued.private_key_pem.write_to_path(files[2])
+    for file in files:
+        file.chmod(0o644)
+    return files

@@ -67,6 +67,18 @@ class EtcdServer(Server):
         self._choose_ports()
         self._asked_port = self.port
 
+    async def serves(self) -> bool:
+        """Ask /health, which reads through the cluster's quorum."""
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(ANSWER_WITHIN_S):
+                reader, writer = await asyncio.open_connection(
+                    self.host, self.port, ssl=self._client_tls()
+                )
+                with contextlib.closing(writer):
+                    writer.write(b"GET /health HTTP/1.0\r\nHost: localhost\r\n\r\n")
+                    return b'"health":"true"' in await reader.read()
+        return False
+
     async def _prepare(self) -> None:
         inner_folder(self._store, self._account)
 
@@ -96,18 +108,6 @@ class EtcdServer(Server):
 
     def _marker(self) -> str:
         return str(self._store)
-
-    async def _serves(self) -> bool:
-        """Ask /health, which reads through the cluster's quorum."""
-        with contextlib.suppress(OSError, TimeoutError):
-            async with asyncio.timeout(ANSWER_WITHIN_S):
-                reader, writer = await asyncio.open_connection(
-                    self.host, self.port, ssl=self._client_tls()
-                )
-                with contextlib.closing(writer):
-                    writer.write(b"GET /health HTTP/1.0\r\nHost: localhost\r\n\r\n")
-                    return b'"health":"true"' in await reader.read()
-        return False
 
     @property
     def _peer_url(self) -> str:

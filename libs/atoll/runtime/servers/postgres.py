@@ -102,6 +102,13 @@ class PostgresServer(Server):
         if not await self._query(f"SELECT 1 FROM pg_database WHERE datname = '{DATABASE}'"):
             await self._query(f'CREATE DATABASE "{DATABASE}"')
 
+    async def serves(self) -> bool:
+        """Run a statement over TCP."""
+        try:
+            return await self._query("SELECT 1") == "1"
+        except ServerError:
+            return False
+
     async def _prepare(self) -> None:
         if self.socket_dir is not None:
             inner_folder(self.socket_dir, self._account, 0o711)
@@ -113,12 +120,6 @@ class PostgresServer(Server):
 
     def _marker(self) -> str:
         return str(self._store)
-
-    async def _serves(self) -> bool:
-        try:
-            return await self._query("SELECT 1") == "1"
-        except ServerError:
-            return False
 
     async def _initdb(self) -> None:
         """Fill a folder beside the final one, so that an interrupted try leaves nothing behind."""

@@ -65,9 +65,9 @@ class Server(ABC):
         """Whether the process lives, be it paused."""
         return self._find() is not None
 
+    @abstractmethod
     async def serves(self) -> bool:
-        """Whether it answers as a working server does; it has to have been started once."""
-        return await self._serves()
+        """Ask it something that only a working server answers; it was started at least once."""
 
     async def start(self) -> None:
         """Start it, or find it running, and return when it serves.
@@ -135,10 +135,6 @@ class Server(ABC):
     def _marker(self) -> str:
         """An argument that no other process has."""
 
-    @abstractmethod
-    async def _serves(self) -> bool:
-        """Ask it something that only a working server answers."""
-
     async def _start_afresh(self) -> None:
         outer_folder(self.data_dir, self._account)
         for tries_left in reversed(range(START_TRIES)):
@@ -174,7 +170,7 @@ class Server(ABC):
     async def _until_ready(self) -> None:
         try:
             async with asyncio.timeout(READY_WITHIN_S):
-                while not await self._serves():
+                while not await self.serves():
                     if self._find() is None:
                         raise ServerError(f"{self.name} ended while starting:\n{self.log_tail()}")
                     await asyncio.sleep(PROBE_EVERY_S)

@@ -43,6 +43,17 @@ class ValkeyServer(Server):
         """Where it is, as Redis clients take it, password included."""
         return f"redis://:{self._password()}@{self.host}:{self.port}/0"
 
+    async def serves(self) -> bool:
+        """PING by hand; while it loads its data it answers -LOADING."""
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(ANSWER_WITHIN_S):
+                reader, writer = await asyncio.open_connection(self.host, self.port)
+                with contextlib.closing(writer):
+                    writer.write(f"AUTH {self._password()}\r\nPING\r\n".encode())
+                    answers = [await reader.readline(), await reader.readline()]
+                    return answers == [b"+OK\r\n", b"+PONG\r\n"]
+        return False
+
     async def _prepare(self) -> None:
         inner_folder(self._store, self._account)
         if not self._password_file.exists():
@@ -57,17 +68,6 @@ class ValkeyServer(Server):
 
     def _marker(self) -> str:
         return str(self._configuration)
-
-    async def _serves(self) -> bool:
-        """PING by hand; while it loads its data it answers -LOADING."""
-        with contextlib.suppress(OSError, TimeoutError):
-            async with asyncio.timeout(ANSWER_WITHIN_S):
-                reader, writer = await asyncio.open_connection(self.host, self.port)
-                with contextlib.closing(writer):
-                    writer.write(f"AUTH {self._password()}\r\nPING\r\n".encode())
-                    answers = [await reader.readline(), await reader.readline()]
-                    return answers == [b"+OK\r\n", b"+PONG\r\n"]
-        return False
 
     @property
     def _configuration(self) -> Path:
