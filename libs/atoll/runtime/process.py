@@ -49,6 +49,8 @@ class Process(Generic[S]):
         self.exits = AsyncExitStack()
         self.supervisor = Supervisor(clock, ids)
         self.server: GrpcServer | None = None
+        self.readiness: Callable[[], bool] | None = None
+        """Whether it is ready, of a service that has no gRPC server."""
 
     def server_for(
         self, services: Mapping[str, Add], *, max_message_bytes: int = MAX_MESSAGE_BYTES
@@ -76,7 +78,11 @@ class Process(Generic[S]):
 
     def ready(self) -> bool:
         """What /readyz answers."""
-        return self.server is not None and self.server.serving and not self.stopping.is_set()
+        if self.stopping.is_set():
+            return False
+        if self.readiness is not None:
+            return self.readiness()
+        return self.server is not None and self.server.serving
 
 
 ServiceMain = Callable[[Process[S]], Awaitable[None]]

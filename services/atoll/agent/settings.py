@@ -1,0 +1,73 @@
+"""What the agent can be told."""
+
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from atoll.agent.parts import GuardLimits
+from atoll.runtime.settings import Listen, Names, ServiceSettings
+
+CLUSTER_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
+
+
+class AgentSettings(ServiceSettings):
+    """Settings of one cluster's agent."""
+
+    metrics_listen: Listen = Field(
+        "127.0.0.1:7081", description="address of /metrics, /healthz and /readyz over HTTP"
+    )
+    cluster: str = Field(pattern=f"^{CLUSTER_PATTERN}$", description="name of the cluster")
+    backend: str = Field("local", description="what runs the work")
+    data_dir: Path = Field(
+        Path("/var/lib/atoll/agent"), description="folder of the journal and of what runs leave"
+    )
+    dispatch: Names = Field(
+        ("127.0.0.1:7074",), min_length=1, description="dispatch replicas, tried in turn"
+    )
+    labels: Names = Field((), description="labels of the cluster, as key=value")
+    stop_after_s: float = Field(
+        60.0, gt=0, description="silence after which a guard stops `on_lost: requeue` runs"
+    )
+    max_grace_s: float = Field(
+        30.0, ge=0, description="longest time that a guard gives a run from its first signal on"
+    )
+    clock_margin_s: float = Field(
+        5.0, ge=0, description="by how much the clocks of two machines may be apart meanwhile"
+    )
+    cluster_file: Path | None = Field(
+        None, description="simulated: what the cluster is made of (YAML, JSON, CSV)"
+    )
+    sim_speed: float = Field(
+        1.0, gt=0, le=1e6, description="simulated: seconds of a job in one real second"
+    )
+    node_name: str = Field("", description="local: name of the node; empty: the host's")
+    devices_file: Path | None = Field(
+        None, description="local: devices to declare in place of those that are found"
+    )
+    measure_load: bool = Field(
+        True, description="local: report what other processes use of CPU, memory and devices"
+    )
+    keep_ended: int = Field(1000, ge=0, description="local: ended runs whose output is kept")
+    pass_env: Names = Field(
+        (), description="local: variables that runs get from the agent, beside PATH and such"
+    )
+
+    @model_validator(mode="after")
+    def _labels_are_pairs(self) -> Self:
+        for label in self.labels:
+            if not label.partition("=")[2]:
+                raise ValueError(f"label {label!r} is not key=value")
+        return self
+
+    @property
+    def limits(self) -> GuardLimits:
+        """When a guard has certainly ended its run."""
+        return GuardLimits(self.stop_after_s, self.max_grace_s, self.clock_margin_s)
+
+    @property
+    def label_pairs(self) -> tuple[tuple[str, str], ...]:
+        """The cluster's labels, sorted by key."""
+        return tuple(
+            sorted((key, value) for key, _, value in (x.partition("=") for x in self.labels))
+        )

@@ -1,0 +1,1 @@
+"""What an agent does with decisions and events, free of I/O."""
