@@ -99,6 +99,13 @@ def encode_spec(spec: JobSpec, *, secrets: bool) -> bytes:
     return spec_to_proto(spec, secrets=secrets).SerializeToString(deterministic=True)
 
 
+def encode_secrets(spec: JobSpec) -> bytes | None:
+    """The secrets alone, apart from what everybody may read; None when there are none."""
+    if not spec.secrets:
+        return None
+    return common_pb2.JobSpec(secrets=dict(spec.secrets)).SerializeToString(deterministic=True)
+
+
 def parse_spec(data: bytes) -> common_pb2.JobSpec:
     """Bytes of `encode_spec`; raises WireError."""
     try:

@@ -81,11 +81,11 @@ async def events_after(
         raise expired("events after it were pruned")
     found = [row for row in rows if row["id"] is not None]
     return WatchPage(
-        tuple(_event_from(row) for row in found), _next(start, here, found, limit).cursor()
+        tuple(_event_from(row) for row in found), _next(start, here, found, limit=limit).cursor()
     )
 
 
-def _next(start: Position, here: Position, found: Sequence[Record], limit: int) -> Position:
+def _next(start: Position, here: Position, found: Sequence[Record], *, limit: int) -> Position:
     upto = start.upto or here.snapshot
     if len(found) == limit:
         return start.amid(upto=upto, after_id=found[-1]["id"])

@@ -54,6 +54,9 @@ SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::integer[], $5::do
 ON CONFLICT (cluster, node, shape_key)
 DO UPDATE SET rejections = excluded.rejections, until = excluded.until
 """
+DROP_AVOIDANCES: Final = "DELETE FROM avoidances WHERE until < extract(epoch FROM now()) - $1"
+KEPT_AFTER_S: Final = 3600.0
+"""A next leader goes on counting from rows that are over."""
 SUSPECT: Final = """
 UPDATE nodes n SET suspect_since = greatest(n.suspect_since, u.number), revision = n.revision + 1
 FROM unnest($1::bigint[], $2::bigint[]) AS u(id, number) WHERE n.id = u.id
@@ -157,7 +160,7 @@ class PostgresPlacementTx(LiveRowsTx):
             )
 
     async def put_avoidances(self, avoidances: Sequence[Avoidance]) -> None:
-        """Insert or replace by (cluster, node, shape_key); those over are removed."""
+        """Insert or replace by (cluster, node, shape_key); those long over are removed."""
         if avoidances:
             await self._sql.run(
                 PUT_AVOIDANCES,
@@ -167,7 +170,7 @@ class PostgresPlacementTx(LiveRowsTx):
                 [a.rejections for a in avoidances],
                 [a.until for a in avoidances],
             )
-        await self._sql.run("DELETE FROM avoidances WHERE until < extract(epoch FROM now())")
+        await self._sql.run(DROP_AVOIDANCES, KEPT_AFTER_S)
 
     async def suspect_nodes(self, nodes: Sequence[tuple[NodeId, int]]) -> None:
         """Mark (node, inventory number at which it refused)."""
@@ -188,9 +191,7 @@ class PostgresPlacementTx(LiveRowsTx):
         )
         return [AttemptId(row["id"]) for row in rows]
 
-    async def _locked(
-        self, names: Iterable[ClusterName], table: str
-    ) -> dict[ClusterName, Cluster]:
+    async def _locked(self, names: Iterable[ClusterName], table: str) -> dict[ClusterName, Cluster]:
         rows = await self._sql.rows(
             f"{CLUSTERS} WHERE c.name = ANY($1::text[])"
             f" ORDER BY c.name FOR NO KEY UPDATE OF {table}",

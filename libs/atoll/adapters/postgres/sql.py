@@ -1,7 +1,7 @@
 """One connection for the time of one transaction or statement."""
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, TypeAlias
 
@@ -12,6 +12,7 @@ from atoll.adapters.postgres.failures import translated
 Record: TypeAlias = "asyncpg.Record"
 Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 Guard: TypeAlias = Callable[[], AbstractContextManager[None]]
+Chunks: TypeAlias = AsyncGenerator[list[Record], None]
 
 CHUNK_ROWS: Final = 5_000
 
@@ -56,7 +57,7 @@ class Sql:
                 table, columns=list(columns), records=[tuple(record) for record in records]
             )
 
-    async def chunks(self, statement: str, *values: object) -> AsyncIterator[list[Record]]:
+    async def chunks(self, statement: str, *values: object) -> Chunks:
         """Rows of a large result, some at a time, inside a transaction."""
         with self._noting():
             cursor = await self._connection.cursor(statement, *values, timeout=60)

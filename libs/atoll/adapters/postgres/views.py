@@ -1,7 +1,7 @@
 """The shard as the leader sees it: all of it, or what changed since a cursor."""
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
@@ -16,13 +16,12 @@ from atoll.adapters.postgres.cluster_rows import (
 )
 from atoll.adapters.postgres.cursors import CHANGES_KEPT_S, HERE, MARGIN_S, Position, expired
 from atoll.adapters.postgres.rows import ATTEMPT_COLUMNS, attempt_from
-from atoll.adapters.postgres.sql import Record, Sql
+from atoll.adapters.postgres.sql import CHUNK_ROWS, Chunks, Record, Sql
 from atoll.core.model.ids import ClusterName, JobId, NodeId, QueueName, ShardId
 from atoll.core.model.inventory import Avoidance
 from atoll.core.model.lifecycle import JobState, JobWish
 from atoll.core.model.messages import ChangeKind
 from atoll.core.model.plan import PendingJob, shape_key
-from atoll.ports.store.common import Cursor
 from atoll.ports.store.placement import AttemptView, JobView, ShardDelta
 from atoll.wire.request import decode_request
 
@@ -43,6 +42,11 @@ LIVE_NODES: Final = f"""
 SELECT {NODE_COLUMNS} FROM nodes n JOIN clusters c ON c.name = n.cluster WHERE c.shard = $1
     AND (n.present OR EXISTS (SELECT 1 FROM allocations l WHERE l.node = n.id))
 """
+JOBS_NUMBERED: Final = f"{JOB_VIEWS} WHERE j.id = ANY($1::bigint[])"
+ATTEMPTS_NUMBERED: Final = f"{ATTEMPT_VIEWS} WHERE a.id = ANY($1::bigint[])"
+NODES_NUMBERED: Final = f"SELECT {NODE_COLUMNS} FROM nodes n WHERE n.id = ANY($1::bigint[])"
+CLUSTERS_NAMED: Final = f"{CLUSTERS} WHERE c.name = ANY($1::text[])"
+QUEUES_NAMED: Final = f"SELECT {QUEUE_COLUMNS} FROM queues q WHERE q.name = ANY($1::text[])"
 AVOIDANCES: Final = """
 SELECT v.* FROM avoidances v JOIN clusters c ON c.name = v.cluster WHERE c.shard = $1
 ORDER BY v.cluster, v.node, v.shape_key
@@ -124,20 +128,13 @@ async def read_changed(sql: Sql, changed: Changed) -> ShardDelta:
     nodes = sorted(changed.ids[ChangeKind.NODES])
     clusters = sorted(changed.names[ChangeKind.CLUSTERS])
     queues = sorted(changed.names[ChangeKind.QUEUES])
-    by_id, by_name = "= ANY($1::bigint[])", "= ANY($1::text[])"
-    found = await _found(
-        sql, f"SELECT {QUEUE_COLUMNS} FROM queues q WHERE q.name {by_name}", queues, queue_from
-    )
+    found = await _found(sql, QUEUES_NAMED, queues, convert=queue_from)
     return ShardDelta(
         cursor=changed.position.cursor(),
-        jobs=await _found(sql, f"{JOB_VIEWS} WHERE j.id {by_id}", jobs, job_view),
-        attempts=await _found(sql, f"{ATTEMPT_VIEWS} WHERE a.id {by_id}", attempts, attempt_view),
-        nodes=await _found(
-            sql, f"SELECT {NODE_COLUMNS} FROM nodes n WHERE n.id {by_id}", nodes, node_from
-        ),
-        clusters=await _found(
-            sql, f"{CLUSTERS} WHERE c.name {by_name}", clusters, cluster_from
-        ),
+        jobs=await _found(sql, JOBS_NUMBERED, jobs, convert=job_view),
+        attempts=await _found(sql, ATTEMPTS_NUMBERED, attempts, convert=attempt_view),
+        nodes=await _found(sql, NODES_NUMBERED, nodes, convert=node_from),
+        clusters=await _found(sql, CLUSTERS_NAMED, clusters, convert=cluster_from),
         queues=found,
         queues_gone=tuple(QueueName(q) for q in queues if q not in {f.name for f in found}),
     )
@@ -196,17 +193,17 @@ def _avoidance(row: Record) -> Avoidance:
 
 
 async def _found(
-    sql: Sql, statement: str, keys: Sequence[object], convert: Callable[[Record], T]
+    sql: Sql, statement: str, keys: Sequence[object], *, convert: Callable[[Record], T]
 ) -> tuple[T, ...]:
-    return await _converted(sql.chunks(statement, keys), convert) if keys else ()
+    if len(keys) > CHUNK_ROWS:
+        return await _converted(sql.chunks(statement, keys), convert)
+    return tuple(map(convert, await sql.rows(statement, keys))) if keys else ()
 
 
-async def _converted(
-    chunks: AsyncIterator[list[Record]], convert: Callable[[Record], T]
-) -> tuple[T, ...]:
+async def _converted(chunks: Chunks, convert: Callable[[Record], T]) -> tuple[T, ...]:
     # By chunks, so that the event loop, and with it the leader's lease, gets its turn between.
     found: list[T] = []
-    async with aclosing(chunks) as each:  # type: ignore[type-var]
+    async with aclosing(chunks) as each:
         async for rows in each:
             found.extend(map(convert, rows))
     return tuple(found)
