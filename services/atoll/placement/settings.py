@@ -1,13 +1,26 @@
 """What the placement service can be told."""
 
-from typing import Self
+from collections.abc import Callable, Collection
+from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
+from atoll.core.policies.registry import ORDERS, SCORES
 from atoll.placement.usecases.leader import LeaderRules
 from atoll.placement.usecases.rejections import AvoidanceRules
 from atoll.placement.usecases.silence import SilenceLimits
 from atoll.runtime.settings import Listen, StoreSettings
+
+
+def one_of(names: Collection[str]) -> Callable[[str], str]:
+    """Check that a policy is in its registry."""
+
+    def check(name: str) -> str:
+        if name not in names:
+            raise ValueError(f"must be one of {', '.join(sorted(names))}")
+        return name
+
+    return check
 
 
 class PlacementSettings(StoreSettings):
@@ -18,7 +31,12 @@ class PlacementSettings(StoreSettings):
         "127.0.0.1:7073", description="address of /metrics, /healthz and /readyz over HTTP"
     )
     shard: int = Field(0, ge=0, description="shard that this replica is a candidate for")
-    policy: str = Field("default", description="name of the placement policy")
+    queue_order: Annotated[str, AfterValidator(one_of(ORDERS))] = Field(
+        "priority_fifo", description="policy that says which job is tried first"
+    )
+    score: Annotated[str, AfterValidator(one_of(SCORES))] = Field(
+        "best_fit", description="policy that chooses among the nodes that fit"
+    )
     election_ttl_s: float = Field(3.0, ge=2, le=60, description="lease of the leader, seconds")
     period_s: float = Field(1.0, gt=0, le=60, description="longest time between two cycles")
     debounce_s: float = Field(

@@ -2,11 +2,10 @@
 
 import asyncio
 
-from atoll.adapters.postgres.store import PostgresStore
-from atoll.core.engine.kernels import warm
-
 from atoll.adapters.etcd.election import EtcdElection
+from atoll.adapters.postgres.store import PostgresStore
 from atoll.api.placement.v1.placement_pb2_grpc import add_PlacementServiceServicer_to_server
+from atoll.core.engine.kernels import warm
 from atoll.core.policies.registry import policies
 from atoll.placement.loops import Candidate
 from atoll.placement.publish import Publisher
@@ -52,8 +51,11 @@ async def serve(process: Process[PlacementSettings]) -> None:
         "placement", process.instance, address=server.advertised, ttl_s=settings.registry_ttl_s
     )
     process.exits.push_async_callback(registration.close)
-    _ = process.supervisor.start("election", lambda: candidate.stand(election))
+    term = process.supervisor.start("election", lambda: candidate.stand(election))
     await process.stopping.wait()
+    # The term ends first, so that a standby need not wait for the lease.
+    term.cancel()
+    await asyncio.wait([term])
     await server.drain()
 
 
@@ -68,7 +70,7 @@ def _candidate(
         registry=registry,
         hints=hints,
         publisher=publisher,
-        policies=policies(name=process.settings.policy),
+        policies=policies(order=process.settings.queue_order, score=process.settings.score),
         clock=process.clock,
     )
     _ = process.supervisor.start("publish", publisher.run)

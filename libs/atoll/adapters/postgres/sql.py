@@ -9,7 +9,7 @@ import asyncpg
 
 from atoll.adapters.postgres.failures import translated
 
-Record: TypeAlias = "asyncpg.Record"
+Record: TypeAlias = asyncpg.Record
 Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 Guard: TypeAlias = Callable[[], AbstractContextManager[None]]
 Chunks: TypeAlias = AsyncGenerator[list[Record], None]
