@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from atoll.core.model.errors import StaleEpoch
+from atoll.core.model.errors import DomainError, Exhausted, StaleEpoch
 from atoll.core.model.ids import ClusterName, ShardId
 from atoll.core.model.messages import Decision
 from atoll.core.policies.interfaces import Policies
@@ -19,7 +19,7 @@ from atoll.placement.usecases.recovery import begin_term, resume
 from atoll.ports.clock import Clock
 from atoll.ports.election import Election, ElectionUnavailable, Leadership
 from atoll.ports.registry import RegistryPort, RegistryUnavailable
-from atoll.ports.store.common import StoreUnavailable, UnknownOutcome
+from atoll.ports.store.common import Contended, StoreUnavailable, UnknownOutcome
 from atoll.ports.store.placement import PlacementStore
 from atoll.ports.streams import Hints
 from atoll.ports.topics import PLACEMENT
@@ -27,6 +27,9 @@ from atoll.runtime import logs
 from atoll.runtime.loops import Backoff
 
 log = logs.logger(__name__)
+
+NOTHING_HAPPENED: Final = (StoreUnavailable, Contended, Exhausted)
+"""Nothing was committed: the same step may be tried again."""
 
 RETRY: Final = Backoff(first_s=0.05, most_s=2.0)
 
@@ -122,7 +125,7 @@ class Candidate:
                     await self._publish(await leader.take_back())
             except StaleEpoch:
                 return
-            except (StoreUnavailable, UnknownOutcome) as error:
+            except (*NOTHING_HAPPENED, UnknownOutcome) as error:
                 log.warning("stops are waiting", error=str(error))
             await self._clock.sleep(self._settings.period_s)
 
@@ -183,22 +186,23 @@ class Candidate:
         async with leader.lock:
             try:
                 await step(leader)
-            except StoreUnavailable as error:
-                log.warning("store unavailable", error=str(error))
+            except NOTHING_HAPPENED as error:
+                log.warning("nothing was committed, trying again", error=str(error))
                 return False
-            except (UnknownOutcome, StaleEpoch) as error:
+            except DomainError as error:
                 await self._find_out(leader, error)
         return True
 
-    async def _find_out(self, leader: Leader, error: Exception) -> None:
+    async def _find_out(self, leader: Leader, error: DomainError) -> None:
         """Whether the last commit happened, or somebody else leads: the rows tell.
 
-        Reading the fence waits for a commit that is still under way.
+        Reading the fence waits for a commit that is still under way. Whatever else went wrong
+        (a cursor that is too old, a plan that the store refused), rows are the truth.
         """
-        log.warning("looking where the fence stands", error=str(error))
+        log.warning("loading anew", code=error.code, error=str(error))
         try:
             fence = await self._store.read_fence(leader.shard)
-        except (StoreUnavailable, UnknownOutcome):
+        except NOTHING_HAPPENED:
             # Still nobody knows; the next step fails at the fence and comes here again.
             self._wake.set()
             await self._clock.sleep(RETRY.first_s)
@@ -206,7 +210,7 @@ class Candidate:
         if fence.epoch != leader.fence.epoch:
             raise StaleEpoch from error
         telemetry.RELOADS.inc()
-        with suppress(StoreUnavailable):
+        with suppress(*NOTHING_HAPPENED):
             renewed = await resume(
                 self._store, self._clock, fence, rules=leader.rules, policies=self._policies
             )

@@ -21,6 +21,7 @@ from atoll.core.model.inventory import Cluster
 from atoll.core.model.lifecycle import JobState
 from atoll.ports.store.common import Allocation, Cursor, Fence
 from atoll.ports.store.placement import PlacementTx, ShardDelta
+from atoll.runtime import failpoints
 
 FENCE_COLUMNS: Final = "id, epoch_generation, epoch_revision, commit_seq, booking_rev"
 TAKE_OVER: Final = f"""
@@ -91,6 +92,8 @@ class PostgresPlacementStore:
         """One transaction."""
         async with self._database.transaction() as sql:
             yield PostgresPlacementTx(sql, self._writer)
+            failpoints.hit("placement.before_commit")
+        failpoints.hit("placement.after_commit")
 
     async def allocations(self, shard: ShardId) -> list[Allocation]:
         """All live allocations, for the auditor."""
