@@ -25,13 +25,9 @@ from atoll.runtime.servers import (
     ServerError,
     ValkeyServer,
 )
-from atoll.runtime.servers.account import Account, outer_folder, reachable_program
-from atoll.runtime.servers.ports import free_ports, is_free
-from atoll.runtime.servers.programs import CORRUPTING_ETCD, find_etcd
+from atoll.runtime.servers.ports import is_free
 from tests.support.servers import reachable_folder
 from tests.support.waiting import eventually
-
-NOBODY = Account("nobody", uid=65_534, gid=65_534)
 
 START_ONE = """
 import asyncio, sys, time
@@ -256,66 +252,6 @@ async def test_three_members_elect_one_and_outlive_one(folder: Path) -> None:
         await etcd.close()
         for member in cluster.members:
             member.kill()
-
-
-async def test_the_wheels_etcd_serves_where_there_is_no_other(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = folder / "path"
-    path.mkdir()
-    (path / "setpriv").symlink_to("/usr/bin/setpriv")
-    monkeypatch.setenv("PATH", str(path))
-    assert find_etcd().version in CORRUPTING_ETCD
-    async with EtcdServer(folder / "e") as server:
-        assert "--experimental-initial-corrupt-check" in psutil.Process(server.pid).cmdline()
-        await write(server)
-        server.kill()
-        await server.start()
-        assert await read(server) == "1"
-
-
-def test_a_sound_etcd_further_down_the_path_is_preferred(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, version in (("old", "3.3.25"), ("corrupting", "3.5.2"), ("sound", "3.4.23")):
-        program = folder / name / "etcd"
-        program.parent.mkdir()
-        program.write_text(f"#!/bin/sh\necho etcd Version: {version}\n")
-        program.chmod(0o755)
-    names = ("missing", "old", "corrupting", "sound")
-    monkeypatch.setenv("PATH", os.pathsep.join(str(folder / name) for name in names))
-    assert find_etcd().path == folder / "sound" / "etcd"
-
-
-def test_a_folder_that_nobody_can_reach_is_named(folder: Path) -> None:
-    closed = folder / "home"
-    closed.mkdir(mode=0o700)
-    with pytest.raises(ServerError, match=f"below {closed}, which is closed to the user nobody"):
-        outer_folder(closed / "atoll" / "pg", NOBODY)
-
-
-def test_a_program_that_nobody_can_reach_is_copied_with_its_tree(folder: Path) -> None:
-    program = folder / "home" / "bin" / "server"
-    (folder / "home" / "lib").mkdir(parents=True)
-    (folder / "home" / "lib" / "part").write_text("part")
-    program.parent.mkdir()
-    program.write_text("program")
-    program.chmod(0o755)
-    (folder / "home").chmod(0o700)
-    copies = folder / "copies"
-    tree = folder / "home"
-    copy = reachable_program(program, tree=tree, account=NOBODY, copies=copies)
-    assert copy.read_text() == "program"
-    assert (copy.parent.parent / "lib" / "part").read_text() == "part"
-    assert reachable_program(program, tree=tree, account=NOBODY, copies=copies) == copy
-    assert reachable_program(program, tree=tree, account=None, copies=copies) == program
-
-
-def test_free_ports_are_distinct_and_below_what_clients_get() -> None:
-    ports = free_ports(20)
-    assert len(set(ports)) == 20
-    assert all(15_000 <= port < 49_152 for port in ports)
-    assert set(ports).isdisjoint(free_ports(20))
 
 
 async def readable(etcd: EtcdConnection) -> bool:

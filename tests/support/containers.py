@@ -46,7 +46,7 @@ class Container:
             self._created = True
         elif not self.running():
             self._container.get_wrapped_container().start()
-        await eventually(self._serves, within_s=120)
+        await eventually(self._serves, within_s=60)
 
     async def stop(self) -> None:
         """Stop it; its data stays until the container is removed at the end of the run."""

@@ -4,10 +4,8 @@ PostgreSQL refuses to run as root, and the others have no need of root either:
 started by root, all of them run as nobody.
 """
 
-import hashlib
 import os
 import pwd
-import shutil
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,25 +80,6 @@ def closed_parent(path: Path, account: Account | None) -> Path | None:
         return None
     parents = reversed(path.resolve().parents)
     return next((parent for parent in parents if not _passable(parent, account)), None)
-
-
-def reachable_program(program: Path, *, tree: Path, account: Account | None, copies: Path) -> Path:
-    """`program`, or the same out of a copy of its `tree` where the account cannot reach it.
-
-    A virtual environment below root's home is closed to nobody; `copies` is a folder
-    that is not.
-    """
-    if closed_parent(program, account) is None:
-        return program
-    state = program.stat()
-    mark = hashlib.sha256(f"{program}|{state.st_mtime_ns}|{state.st_size}".encode()).hexdigest()
-    copy = copies / f"{program.name}-{mark[:12]}"
-    if not copy.exists():
-        draft = copy.with_suffix(".new")
-        shutil.rmtree(draft, ignore_errors=True)
-        shutil.copytree(tree, draft, symlinks=True)
-        draft.rename(copy)
-    return copy / program.relative_to(tree)
 
 
 def _passable(folder: Path, account: Account) -> bool:

@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Final, Self
 
-from atoll.runtime.servers.account import inner_folder, reachable_program
+from atoll.runtime.servers.account import inner_folder
 from atoll.runtime.servers.errors import ServerError
-from atoll.runtime.servers.programs import CORRUPTING_ETCD, Program, find_etcd
+from atoll.runtime.servers.programs import CORRUPTING_ETCD, Program, find_etcd, reachable
 from atoll.runtime.servers.server import Server
 
 ANSWER_WITHIN_S: Final = 2.0
@@ -142,12 +142,7 @@ class EtcdServer(Server):
 
     @cached_property
     def _etcd(self) -> Path:
-        return reachable_program(
-            self._program.path,
-            tree=self._program.tree,
-            account=self._account,
-            copies=self.data_dir / "programs",
-        )
+        return reachable(self._program, account=self._account, copies=self.data_dir / "programs")
 
 
 class EtcdCluster:

@@ -13,11 +13,10 @@ from atoll.runtime.servers.account import (
     inner_folder,
     outer_folder,
     private_file,
-    reachable_program,
 )
 from atoll.runtime.servers.errors import ServerError
 from atoll.runtime.servers.process import clean_environment, command_line
-from atoll.runtime.servers.programs import find_postgres
+from atoll.runtime.servers.programs import find_postgres, reachable
 from atoll.runtime.servers.server import Server
 
 USER: Final = "atoll"
@@ -188,9 +187,4 @@ class PostgresServer(Server):
     def _postgres(self) -> Path:
         program = find_postgres()
         outer_folder(self.data_dir, self._account)
-        return reachable_program(
-            program.path,
-            tree=program.tree,
-            account=self._account,
-            copies=self.data_dir / "programs",
-        )
+        return reachable(program, account=self._account, copies=self.data_dir / "programs")

