@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import aclosing
-from typing import Self, TypeAlias, overload
+from typing import TYPE_CHECKING, Self, TypeAlias, overload
 
 from atoll.adapters.system import SystemClock, SystemIds
 from atoll.api.submission.v1 import submission_pb2 as submission
@@ -12,13 +12,15 @@ from atoll.client.aio_operating import AsyncOperations
 from atoll.client.aio_transport import AsyncTransport
 from atoll.client.config import ClientConfig, load_config
 from atoll.client.operating import PAGE_SIZE
-from atoll.client.prepare import ManySpecs, OneSpec, is_many, job_specs, one_for_each_job
 from atoll.client.retry import TRIES, worth_another_try
 from atoll.client.streams import ALL_RANKS, LOGS, WATCH, Tailing, Watching, ended, offsets
 from atoll.client.views import Event, Explanation, JobInfo, LogChunk
 from atoll.client.waiting import Awaited, Deadline, batches
 from atoll.core.model.errors import ErrorCode, Unavailable
 from atoll.core.model.lifecycle import JobState
+
+if TYPE_CHECKING:
+    from atoll.client.prepare import ManySpecs, OneSpec
 
 Jobs: TypeAlias = list[AsyncJob]
 JobInfos: TypeAlias = list[JobInfo]
@@ -50,13 +52,13 @@ class AsyncClient(AsyncOperations):
         await self._transport.close()
 
     @overload
-    async def submit(self, spec: OneSpec, *, request_id: str | None = None) -> AsyncJob: ...
+    async def submit(self, spec: "OneSpec", *, request_id: str | None = None) -> AsyncJob: ...
 
     @overload
-    async def submit(self, spec: ManySpecs, *, request_id: str | None = None) -> Jobs: ...
+    async def submit(self, spec: "ManySpecs", *, request_id: str | None = None) -> Jobs: ...
 
     async def submit(
-        self, spec: OneSpec | ManySpecs, *, request_id: str | None = None
+        self, spec: "OneSpec | ManySpecs", *, request_id: str | None = None
     ) -> AsyncJob | Jobs:
         """Submit jobs in one transaction; when it returns they are committed.
 
@@ -67,6 +69,9 @@ class AsyncClient(AsyncOperations):
             request_id: A UUID; the same one finds the same jobs again. Made up when not given, so
                 that this call can be repeated safely inside.
         """
+        # Late: most programs that list or wait never parse a spec.
+        from atoll.client.prepare import is_many, job_specs, one_for_each_job
+
         specs = job_specs(spec, now=self._clock.now())
         ids = await self._transport.run(calls.submit(specs, request_id or self._ids.uuid()))
         jobs = [
@@ -116,8 +121,8 @@ class AsyncClient(AsyncOperations):
         if not awaited:
             return
         async with aclosing(self._moments(awaited.ids(), deadline)) as moments:
-            async for _ in moments:
-                for ids in batches(awaited.ids()):
+            async for some in moments:
+                for ids in batches(awaited.ids(some)):
                     call = calls.list_jobs(calls.JobFilter(job_ids=tuple(ids)), page_size=len(ids))
                     page = await self._transport.run(call)
                     for job in awaited.update(ids, page.items):
@@ -209,8 +214,9 @@ class AsyncClient(AsyncOperations):
 
     async def _moments(
         self, job_ids: tuple[int, ...], deadline: Deadline, *, every_event: bool = False
-    ) -> AsyncGenerator[None]:
-        # When it is worth to look: once the watch stands, at every end, after every slice.
+    ) -> AsyncGenerator[frozenset[int] | None]:
+        # When it is worth to look, and at which jobs (None: all): once the watch stands, at every
+        # end, after every slice.
         watching, tries = Watching(job_ids=job_ids), 0
         while True:
             try:
@@ -219,14 +225,16 @@ class AsyncClient(AsyncOperations):
                     async for reply in replies:
                         tries = 0
                         events = watching.events(reply)
-                        if first or ended(events) or (events and every_event):
-                            yield
+                        if first or (events and every_event):
+                            yield None
+                        elif over := ended(events):
+                            yield over
                         first = False
             except Unavailable as error:
                 if error.code is not ErrorCode.TIMED_OUT:
                     tries += 1
                     await self._transport.pause(min(tries, TRIES))
-            yield
+            yield None
 
     def _watched(
         self, watching: Watching, timeout_s: float | None

@@ -64,6 +64,6 @@ def _reached(error: DomainError, address: str) -> DomainError:
     metadata = {"address": address}
     if error.code is ErrorCode.TIMED_OUT:
         return Unavailable(f"{address} did not answer in time", code=error.code, metadata=metadata)
-    return Unavailable(
-        f"cannot reach {address} ({error.message})", code=error.code, metadata=metadata
-    )
+    # gRPC tells the same in several layers; the innermost says what happened.
+    why = error.message.rpartition(": ")[2].strip() or "no connection"
+    return Unavailable(f"cannot reach {address} ({why})", code=error.code, metadata=metadata)

@@ -96,6 +96,6 @@ def offsets(resume: Mapping[int, int] | int | None, rank: int) -> dict[int, int]
     return {max(rank, 0): resume} if isinstance(resume, int) else dict(resume)
 
 
-def ended(events: Iterable[Event]) -> bool:
-    """True when one of the events may be the end of a job."""
-    return any(event.state in TERMINAL_JOB for event in events)
+def ended(events: Iterable[Event]) -> frozenset[int]:
+    """The jobs that have come to an end by these events."""
+    return frozenset(event.job_id for event in events if event.state in TERMINAL_JOB)

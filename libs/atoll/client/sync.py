@@ -1,7 +1,7 @@
 """The client for programs that wait."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Self, TypeAlias, overload
+from typing import TYPE_CHECKING, Self, TypeAlias, overload
 
 from atoll.adapters.system import SystemClock, SystemIds
 from atoll.api.submission.v1 import submission_pb2 as submission
@@ -9,7 +9,6 @@ from atoll.client import calls, reading
 from atoll.client.config import ClientConfig, load_config
 from atoll.client.job import Job
 from atoll.client.operating import PAGE_SIZE, Operations
-from atoll.client.prepare import ManySpecs, OneSpec, is_many, job_specs, one_for_each_job
 from atoll.client.retry import TRIES, worth_another_try
 from atoll.client.streams import ALL_RANKS, LOGS, WATCH, Tailing, Watching, ended, offsets
 from atoll.client.transport import Transport
@@ -17,6 +16,9 @@ from atoll.client.views import Event, Explanation, JobInfo, LogChunk
 from atoll.client.waiting import Awaited, Deadline, batches
 from atoll.core.model.errors import ErrorCode, Unavailable
 from atoll.core.model.lifecycle import JobState
+
+if TYPE_CHECKING:
+    from atoll.client.prepare import ManySpecs, OneSpec
 
 Jobs: TypeAlias = list[Job]
 JobInfos: TypeAlias = list[JobInfo]
@@ -48,12 +50,12 @@ class Client(Operations):
         self._transport.close()
 
     @overload
-    def submit(self, spec: OneSpec, *, request_id: str | None = None) -> Job: ...
+    def submit(self, spec: "OneSpec", *, request_id: str | None = None) -> Job: ...
 
     @overload
-    def submit(self, spec: ManySpecs, *, request_id: str | None = None) -> Jobs: ...
+    def submit(self, spec: "ManySpecs", *, request_id: str | None = None) -> Jobs: ...
 
-    def submit(self, spec: OneSpec | ManySpecs, *, request_id: str | None = None) -> Job | Jobs:
+    def submit(self, spec: "OneSpec | ManySpecs", *, request_id: str | None = None) -> Job | Jobs:
         """Submit jobs in one transaction; when it returns they are committed.
 
         Args:
@@ -63,6 +65,9 @@ class Client(Operations):
             request_id: A UUID; the same one finds the same jobs again. Made up when not given, so
                 that this call can be repeated safely inside.
         """
+        # Late: most programs that list or wait never parse a spec.
+        from atoll.client.prepare import is_many, job_specs, one_for_each_job
+
         specs = job_specs(spec, now=self._clock.now())
         ids = self._transport.run(calls.submit(specs, request_id or self._ids.uuid()))
         jobs = [
@@ -106,8 +111,8 @@ class Client(Operations):
         yield from awaited.known_done()
         if not awaited:
             return
-        for _ in self._moments(awaited.ids(), deadline):
-            for ids in batches(awaited.ids()):
+        for some in self._moments(awaited.ids(), deadline):
+            for ids in batches(awaited.ids(some)):
                 call = calls.list_jobs(calls.JobFilter(job_ids=tuple(ids)), page_size=len(ids))
                 yield from awaited.update(ids, self._transport.run(call).items)
             if not awaited:
@@ -192,21 +197,24 @@ class Client(Operations):
 
     def _moments(
         self, job_ids: tuple[int, ...], deadline: Deadline, *, every_event: bool = False
-    ) -> Iterator[None]:
-        # When it is worth to look: once the watch stands, at every end, after every slice.
+    ) -> Iterator[frozenset[int] | None]:
+        # When it is worth to look, and at which jobs (None: all): once the watch stands, at every
+        # end, after every slice.
         watching, tries = Watching(job_ids=job_ids), 0
         while True:
             try:
                 for n, reply in enumerate(self._watched(watching, deadline.slice_s())):
                     tries = 0
                     events = watching.events(reply)
-                    if n == 0 or ended(events) or (events and every_event):
-                        yield
+                    if n == 0 or (events and every_event):
+                        yield None
+                    elif over := ended(events):
+                        yield over
             except Unavailable as error:
                 if error.code is not ErrorCode.TIMED_OUT:
                     tries += 1
                     self._transport.pause(min(tries, TRIES))
-            yield
+            yield None
 
     def _watched(
         self, watching: Watching, timeout_s: float | None

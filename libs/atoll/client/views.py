@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from google.protobuf.json_format import MessageToDict
-
 from atoll.api.common.v1 import common_pb2
+from atoll.client.messages import message_values
 from atoll.core.model.inventory import NodeInventory
 from atoll.core.model.lifecycle import TERMINAL_JOB, JobState
 from atoll.core.model.plan import TaskPlacement
@@ -59,8 +58,8 @@ class JobInfo:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """The spec as plain values."""
-        return MessageToDict(self.proto, preserving_proto_field_name=True)
+        """The spec as plain values; what is empty is left out."""
+        return message_values(self.proto)
 
 
 @dataclass(frozen=True, slots=True)

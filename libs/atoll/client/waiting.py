@@ -1,6 +1,6 @@
 """What waiting for jobs needs beside the network: a deadline, and who is still awaited."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, Generic, TypeVar
 
 from atoll.client.errors import TimedOut
@@ -79,9 +79,10 @@ class Awaited(Generic[HandleT]):
     def __len__(self) -> int:
         return len(self._jobs)
 
-    def ids(self) -> tuple[int, ...]:
-        """Ids, ascending."""
-        return tuple(sorted(self._jobs))
+    def ids(self, some: Collection[int] | None = None) -> tuple[int, ...]:
+        """Ids, ascending: those among `some`, or all."""
+        chosen = self._jobs if some is None else self._jobs.keys() & set(some)
+        return tuple(sorted(chosen))
 
     def known_done(self) -> Iterator[HandleT]:
         """Take out those that had ended already when they were read last."""

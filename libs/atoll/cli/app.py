@@ -1,0 +1,88 @@
+"""Takes a command line apart, calls the command, and turns what is raised into words and a code."""
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
+
+from atoll.cli import exits, failures
+from atoll.cli.table import COMMANDS, SUMMARY
+
+COMMAND_OPTION = "--command"
+_TAKE_COMMANDS = ("run", "submit")
+
+
+def invoke(words: Sequence[str]) -> int:
+    """Run a command line; the exit code. Nothing is raised, whatever happens."""
+    try:
+        return _called(build(), with_command(words))
+    except BrokenPipeError:
+        # Who read our output has enough of it: `atoll ls | head`.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exits.OK
+    except Exception as error:
+        return failures.report(error)
+
+
+def build() -> App:
+    """The whole command line; modules of commands are loaded when they are named."""
+    app = App(
+        name="atoll",
+        help=SUMMARY,
+        help_format="plaintext",
+        default_parameter=Parameter(show_default=False),
+        version_flags=(),
+        suppress_keyboard_interrupt=False,
+        print_error=False,
+        exit_on_error=False,
+        result_action="return_value",
+    )
+    for command in COMMANDS:
+        app.command(
+            f"atoll.cli.commands.{command.target}",
+            name=command.name,
+            help=command.help,
+            group=command.group,
+        )
+    return app
+
+
+def with_command(words: Sequence[str]) -> list[str]:
+    """Turns what follows `--` of `run` and `submit` into one option.
+
+    One word is a shell script; several are a program with its arguments.
+    """
+    words = list(words)
+    if not words or words[0] not in _TAKE_COMMANDS or "--" not in words:
+        return words
+    cut = words.index("--")
+    rest = words[cut + 1 :]
+    script = rest[0] if len(rest) == 1 else shlex.join(rest)
+    return [*words[:cut], f"{COMMAND_OPTION}={script}"]
+
+
+def _called(app: App, words: list[str]) -> int:
+    try:
+        result = app(words)
+    except CycloptsError as error:
+        command = _known_command(words)
+        return failures.usage(_told(error, command), command)
+    except KeyboardInterrupt:
+        return exits.NOT_FINISHED
+    return result if isinstance(result, int) else exits.OK
+
+
+def _told(error: CycloptsError, command: str) -> str:
+    if isinstance(error, UnusedCliTokensError):
+        words = " ".join(error.unused_tokens or ())
+        if command in _TAKE_COMMANDS:
+            return f"put `--` before the command: atoll {command} -- {words}"
+        return f"too many words: {words}"
+    error.verbose = False
+    return str(error)
+
+
+def _known_command(words: list[str]) -> str:
+    return next((c.name for c in COMMANDS if c.name == words[0]), "") if words else ""

@@ -1,0 +1,1 @@
+"""Replays traces of jobs through a running control plane, and checks what came of it."""
