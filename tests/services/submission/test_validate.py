@@ -38,7 +38,8 @@ def with_shape(**changes: Any) -> JobSpec:
 
 
 def with_device(**changes: Any) -> JobSpec:
-    return with_shape(device=DeviceRequest(**{"kind": "H100", "count": 1} | changes))
+    fields: dict[str, Any] = {"kind": "H100", "count": 1} | changes
+    return with_shape(device=DeviceRequest(**fields))
 
 
 @pytest.mark.parametrize(

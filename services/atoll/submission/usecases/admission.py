@@ -136,7 +136,4 @@ def _told(known: _Known, request: GangRequest) -> str:
 
 
 def _sentence(reason: Reason) -> str:
-    unit = f" {reason.unit}" if reason.unit else ""
-    numbers = f" (needs {reason.needed:,}, there are {reason.available:,}{unit})"
-    where = f"{reason.cluster}: " if reason.cluster else ""
-    return f"{where}{reason.message}" + (numbers if reason.needed else "")
+    return f"{reason.message} ({reason.help})" if reason.help else reason.message
