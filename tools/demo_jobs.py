@@ -39,53 +39,53 @@ def first_jobs() -> list[Want]:
     """Those that are submitted together."""
     return [
         Want(
-            "a command on this machine",
+            "on this machine",
             _job("hello", run="echo hello from $(hostname), job $ATOLL_JOB_ID", cpus="100m"),
             clusters=frozenset({"local"}),
         ),
         Want(
-            "a command that fails",
+            "fails with exit code 3",
             _job("fails", run="exit 3", cpus="100m"),
             state=JobState.FAILED,
             exit_code=3,
             clusters=frozenset({"local"}),
         ),
         Want(
-            "a gang of 16 nodes in one block",
+            "gang of 16, one block",
             _job("gang", accelerators="H100:8", seconds=6)
             | {"num_nodes": 16, "topology": {"same": "block"}},
             clusters=frozenset({"hopper"}),
             nodes=16,
         ),
         Want(
-            "a gang of 18 in one rack",
+            "gang of 18, one rack",
             _job("rack", accelerators="B200:2", seconds=5)
             | {"num_nodes": 18, "topology": {"same": "rack"}},
             clusters=frozenset({"nvl"}),
             nodes=18,
         ),
         Want(
-            "a quarter of a device",
+            "0.25 of a device",
             _job("quarter", accelerators="H100:0.25", seconds=4),
             clusters=frozenset({"hopper"}),
         ),
         Want(
-            "three quarters of one",
+            "0.75 of a device",
             _job("most", accelerators="H100:0.75", seconds=4),
             clusters=frozenset({"hopper"}),
         ),
         Want(
-            "a MIG slice",
+            "MIG slice 1g",
             _job("slice", accelerators="B200:1g.23gb", seconds=4),
             clusters=frozenset({"nvl"}),
         ),
         Want(
-            "two larger MIG slices",
+            "two MIG slices 3g",
             _job("slices", accelerators="B200:3g.90gb:2", seconds=4),
             clusters=frozenset({"nvl"}),
         ),
         Want(
-            f"an array of {ARRAY}",
+            f"array of {ARRAY}",
             _job("array", accelerators="H100:1", seconds=2) | {"array": ARRAY},
             clusters=frozenset({"hopper"}),
         ),
@@ -95,7 +95,7 @@ def first_jobs() -> list[Want]:
 def probe() -> Want:
     """Finds out where a job like `refused` is placed."""
     return Want(
-        "a look at where A100s are given",
+        "4 A100",
         _job("probe", accelerators="A100:4", seconds=1),
         clusters=frozenset({"hopper", "nvl"}),
     )
@@ -104,7 +104,7 @@ def probe() -> Want:
 def refused(elsewhere: str) -> Want:
     """The same again, when the first choice hides its devices."""
     return Want(
-        "refused at first, taken back, run elsewhere",
+        "4 A100, refused at first",
         _job("refused", accelerators="A100:4", seconds=2),
         clusters=frozenset({elsewhere}),
     )

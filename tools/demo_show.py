@@ -23,11 +23,17 @@ STYLES: Mapping[JobState, str] = {
 }
 
 
+PLAIN_WIDTH = 120
+"""Of a file or a pipe, which has none."""
+
+
 class Show:
     """Tells what happens, as it happens."""
 
     def __init__(self) -> None:
         self.console = Console(highlight=False)
+        if not self.console.is_terminal:
+            self.console = Console(highlight=False, width=PLAIN_WIDTH)
         self._live: Live | None = None
         self._told: dict[int, str] = {}
 
@@ -68,8 +74,10 @@ class Show:
 
 def table(wants: Sequence[Want], jobs: Sequence[JobInfo]) -> Table:
     """A row for each want: one job, or all of an array."""
-    columns = ("JOB", "WHAT", "STATE", "CLUSTER", "NODES", "WAIT", "RUN", "ROLLED BACK", "")
-    shown = Table(*columns, box=None, pad_edge=False)
+    columns = ("JOB", "WHAT", "STATE", "CLUSTER", "NODES", "WAIT", "RUN", "BACK", "")
+    shown = Table(box=None, pad_edge=False)
+    for column in columns:
+        shown.add_column(column, no_wrap=True, overflow="ellipsis")
     for want in wants:
         found = by_label(jobs, want)
         if found:
@@ -90,7 +98,7 @@ def _row(want: Want, jobs: Sequence[JobInfo]) -> tuple[str | Text, ...]:
         _longest((job.submitted_at, job.started_at) for job in jobs),
         _longest((job.started_at, job.ended_at) for job in jobs),
         str(sum(job.rollbacks for job in jobs) or ""),
-        Text("as expected", style="green") if well else Text("NOT as expected" if done else ""),
+        Text("ok", style="green") if well else Text("NOT ok" if done else "", style="red"),
     )
 
 

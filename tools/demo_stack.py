@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing import Any
 
 ATOLL = Path(sys.executable).with_name("atoll")
 NAME = "demo"
+SEEN_AFTER_S = 0.5
+"""A simulated cluster looks at its control file every 50 ms."""
 
 
 class Stack:
@@ -45,6 +48,7 @@ class Stack:
         draft = control.with_suffix(".new")
         draft.write_text(json.dumps(how))
         draft.replace(control)
+        time.sleep(SEEN_AFTER_S)
 
 
 @contextmanager

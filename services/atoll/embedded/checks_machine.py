@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import platform
 import shutil
 import statistics
 import sys
@@ -26,7 +25,6 @@ from atoll.runtime.servers.programs import (
     find_valkey,
 )
 
-OLDEST_PYTHON: Final = (3, 11)
 LEAST_DISK_BYTES: Final = 2 << 30
 LEAST_MEMORY_BYTES: Final = 2 << 30
 SLOW_FSYNC_MS: Final = 20.0
@@ -40,7 +38,6 @@ TIME_ERROR: Final = 5
 
 def run(layout: Layout, *, up: bool) -> Iterator[Told]:
     """One after the other; `up`: the stack runs, so its ports are taken by itself."""
-    yield _python()
     yield from _programs()
     yield _folder(layout)
     if not up:
@@ -50,14 +47,6 @@ def run(layout: Layout, *, up: bool) -> Iterator[Told]:
     yield _fsync(layout)
     yield _cgroups()
     yield _clock()
-
-
-def _python() -> Told:
-    return judged(
-        f"Python {platform.python_version()}",
-        ok=sys.version_info >= OLDEST_PYTHON,
-        hint="install Python 3.11 or newer",
-    )
 
 
 def _programs() -> Iterator[Told]:

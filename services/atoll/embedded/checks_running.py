@@ -20,13 +20,12 @@ ANSWER_WITHIN_S: Final = 5.0
 
 
 async def run(layout: Layout, report: Report) -> list[Told]:
-    """The processes, the servers behind them, the database, the leader, the agents."""
+    """The processes, the servers behind them, the database, the agents."""
     overview = await asyncio.to_thread(look, report)
     return [
         *(_part(view) for view in report.parts),
         *[await _server(name, server) for name, server in _servers(layout).items()],
         await _migrations(layout),
-        _leader(overview),
         *_clusters(overview),
     ]
 
@@ -80,12 +79,6 @@ async def _migration(dsn: str) -> str:
         return str(await connection.fetchval("SELECT version_num FROM alembic_version"))
     finally:
         await connection.close()
-
-
-def _leader(overview: Overview) -> Told:
-    if overview.leader:
-        return Told(f"placement is led by {overview.leader}", ok=True)
-    return Told("placement has no leader", ok=False, hint="see the logs of placement and etcd")
 
 
 def _clusters(overview: Overview) -> Iterator[Told]:

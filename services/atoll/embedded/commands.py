@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from atoll.client.endpoints import DEFAULT_NAME
-from atoll.embedded import bring_down, bring_up, checks, overview
+from atoll.embedded import bring_down, bring_up, overview
 from atoll.embedded.layout import Layout
 from atoll.embedded.told import Told
 
@@ -66,6 +66,8 @@ def status(
 
 def doctor_checks() -> tuple[Told, ...]:
     """What `atoll doctor` asks about this machine: (what, whether it is well, what to do)."""
+    from atoll.embedded import checks  # loads the libraries of the database
+
     return tuple(asyncio.run(checks.run(Layout.of(_name(None), None))))
 
 

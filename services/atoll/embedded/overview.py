@@ -3,21 +3,22 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from atoll.adapters.system import SystemClock
-from atoll.client import CallFailed, Client, ClientConfig
-from atoll.client.views import ClusterInfo, PlacementStatus
 from atoll.core.model.errors import DomainError
 from atoll.embedded.launch import running
 from atoll.embedded.layout import Layout
 from atoll.embedded.progress import STYLES
 from atoll.embedded.say import say
 from atoll.embedded.state import PartState, Phase, Report
+
+if TYPE_CHECKING:
+    from atoll.client.views import ClusterInfo, PlacementStatus
 
 T = TypeVar("T")
 
@@ -32,8 +33,8 @@ class Overview:
     report: Report
     leader: str = ""
     """Address of the placement leader; empty: none is known."""
-    placement: PlacementStatus | None = None
-    clusters: Sequence[ClusterInfo] = ()
+    placement: "PlacementStatus | None" = None
+    clusters: "Sequence[ClusterInfo]" = ()
     unread: Sequence[str] = ()
     """What could not be asked."""
 
@@ -54,6 +55,8 @@ def show(layout: Layout, *, output: Literal["table", "json"]) -> int:
 
 def look(report: Report) -> Overview:
     """Ask the API; what does not answer is named, not raised."""
+    from atoll.client import Client, ClientConfig  # loads gRPC, which `up` and `down` can spare
+
     unread: list[str] = []
     placement = _address(report, "placement")
     config = ClientConfig(
@@ -118,7 +121,9 @@ def _print(layout: Layout, overview: Overview) -> None:
 
 
 def _processes(report: Report) -> Table:
-    table = Table("PROCESS", "STATE", "PID", "ADDRESS", "RESTARTS", "DETAIL", box=None)
+    table = Table(
+        "PROCESS", "STATE", "PID", "ADDRESS", "RESTARTS", "DETAIL", box=None, pad_edge=False
+    )
     for view in report.parts:
         pid = "-" if view.pid is None else str(view.pid)
         table.add_row(
@@ -133,7 +138,9 @@ def _processes(report: Report) -> Table:
 
 
 def _clusters(overview: Overview, now: float) -> Table:
-    table = Table("CLUSTER", "BACKEND", "STATE", "NODES UP", "DEVICES", "HEARTBEAT", box=None)
+    table = Table(
+        "CLUSTER", "BACKEND", "STATE", "NODES UP", "DEVICES", "HEARTBEAT", box=None, pad_edge=False
+    )
     for cluster in overview.clusters:
         devices = ", ".join(f"{count} {kind}" for kind, count in sorted(cluster.devices.items()))
         table.add_row(
@@ -157,6 +164,8 @@ def _address(report: Report, part: str) -> str:
 
 
 def _asked(ask: Callable[[], T], what: str, unread: list[str]) -> T | None:
+    from atoll.client import CallFailed
+
     try:
         return ask()
     except (DomainError, CallFailed) as error:
