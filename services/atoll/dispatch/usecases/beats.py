@@ -50,4 +50,14 @@ class Beats:
             )
         else:
             session.saw(cluster)
+            if cluster.head_seq < session.lane.acked:
+                session.end(_ahead(session.lane.acked, cluster.head_seq))
             session.outbox.beat_ack(beat.number, cluster.head_seq)
+
+
+def _ahead(applied: int, head: int) -> FailedPrecondition:
+    """The store is an older copy than the agent; opening anew quarantines the cluster."""
+    return FailedPrecondition(
+        f"decisions up to {applied} are applied, the store knows {head}",
+        code=ErrorCode.WRONG_STATE,
+    )

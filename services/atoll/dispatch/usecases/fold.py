@@ -95,11 +95,13 @@ def to_stop(parts: Split, fold: Fold, cluster: ClusterName) -> set[AttemptId]:
     """Attempts that the agent believes in and that are not live: the truth, told back.
 
     Those of refused reports, and those of repeated ones that spoke of work that goes on: the
-    answer to their first time may have been lost.
+    answer to their first time may have been lost. What the agent itself says is over needs none.
     """
     refused = set(map(id, fold.refused))
-    doubtful = {r.attempt for r in parts.fresh if id(r) in refused}
-    doubtful |= {r.attempt for r in parts.repeated if r.event in LIVE_EVENTS}
+    said = (*parts.repeated, *parts.fresh)
+    over = {r.attempt for r in said if r.event not in LIVE_EVENTS}
+    doubtful = {r.attempt for r in parts.repeated if r.event in LIVE_EVENTS} - over
+    doubtful |= {r.attempt for r in parts.fresh if id(r) in refused}
     return {attempt for attempt in doubtful if not fold.live(attempt, cluster)}
 
 

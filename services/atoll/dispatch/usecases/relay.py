@@ -81,7 +81,7 @@ class Relay:
         self._most_bytes = most_bytes
         self._sources = {r: _Source(wanted.offset, wanted.tail_lines) for r in wanted.ranks}
         self._pieces: deque[Piece] = deque()
-        self._bytes = 0
+        self.bytes_waiting = 0
         self._error: DomainError | None = None
         self._news = asyncio.Event()
         self._resume()
@@ -93,13 +93,13 @@ class Relay:
             self.fail(NotFound(chunk.error, code=ErrorCode.ATTEMPT_NOT_FOUND))
         if chunk.data:
             self._pieces.append(Piece(rank, chunk.offset, chunk.data))
-            self._bytes += len(chunk.data)
+            self.bytes_waiting += len(chunk.data)
             source.offset, source.tail_lines = chunk.offset + len(chunk.data), 0
         if chunk.end:
             source.ended = True
             self._desk.forget(chunk.request)
             source.request = None
-        if self._bytes > self._most_bytes:
+        if self.bytes_waiting > self._most_bytes:
             self._pause()
         self._news.set()
 
@@ -118,8 +118,8 @@ class Relay:
             self._news.clear()
             await self._news.wait()
         piece = self._pieces.popleft()
-        self._bytes -= len(piece.data)
-        if self._bytes <= self._most_bytes // 2:
+        self.bytes_waiting -= len(piece.data)
+        if self.bytes_waiting <= self._most_bytes // 2:
             self._resume()
         return piece
 

@@ -1,0 +1,64 @@
+"""Collects single things into batches: after a moment, or when there are enough."""
+
+import asyncio
+from collections import deque
+from typing import Generic, TypeVar
+
+from atoll.ports.clock import Clock
+
+T = TypeVar("T")
+
+
+class Batcher(Generic[T]):
+    """Many put, one takes. Whatever comes while a batch is worked on makes up the next one."""
+
+    def __init__(self, clock: Clock, *, linger_s: float, most: int) -> None:
+        self._clock = clock
+        self._linger_s = linger_s
+        self._most = most
+        self._items: deque[tuple[T, int]] = deque()
+        self._weight = 0
+        self._oldest = 0.0
+        self._some = asyncio.Event()
+        self._enough = asyncio.Event()
+
+    def put(self, item: T, weight: int = 1) -> None:
+        """Add one; `weight` counts against `most`."""
+        if not self._items:
+            self._oldest = self._clock.monotonic()
+        self._items.append((item, weight))
+        self._weight += weight
+        self._some.set()
+        if self._weight >= self._most:
+            self._enough.set()
+
+    async def take(self) -> list[T]:
+        """Wait for the next batch: at least one item, and no more weight than `most` allows."""
+        await self._some.wait()
+        left_s = self._oldest + self._linger_s - self._clock.monotonic()
+        if left_s > 0 and not self._enough.is_set():
+            await self._enough_or(left_s)
+        return self._drawn()
+
+    async def _enough_or(self, seconds: float) -> None:
+        pause = asyncio.ensure_future(self._clock.sleep(seconds))
+        enough = asyncio.ensure_future(self._enough.wait())
+        try:
+            await asyncio.wait({pause, enough}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            pause.cancel()
+            enough.cancel()
+
+    def _drawn(self) -> list[T]:
+        batch: list[T] = []
+        drawn = 0
+        while self._items and (not batch or drawn + self._items[0][1] <= self._most):
+            item, weight = self._items.popleft()
+            batch.append(item)
+            drawn += weight
+        self._weight -= drawn
+        if not self._items:
+            self._some.clear()
+        if self._weight < self._most:
+            self._enough.clear()
+        return batch
