@@ -49,8 +49,6 @@ class StopOrder:
 
     attempt: AttemptId
     cause: StopCause = StopCause.NONE
-    at_once: bool = False
-    """True: no checkpoint, no grace. False: those of the attempt's own spec."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +144,7 @@ class Backend(Protocol):
         ...
 
     def stop(self, order: StopOrder) -> None:
-        """Begin to stop the attempt, whether or not it was ever seen here.
+        """Begin to stop the attempt, with its own grace, whether or not it was ever seen here.
 
         Its terminal event follows, unless it came before: STOPPED once it is not running and
         never will, FINISHED when its work was complete before it could be stopped.

@@ -15,42 +15,51 @@ class AgentSettings(ServiceSettings):
     """Settings of one cluster's agent."""
 
     metrics_listen: Listen = Field(
-        "127.0.0.1:7081", description="address of /metrics, /healthz and /readyz over HTTP"
+        default="127.0.0.1:7081", description="address of /metrics, /healthz and /readyz over HTTP"
     )
     cluster: str = Field(pattern=f"^{CLUSTER_PATTERN}$", description="name of the cluster")
-    backend: str = Field("local", description="what runs the work")
+    backend: str = Field(default="local", description="what runs the work")
     data_dir: Path = Field(
-        Path("/var/lib/atoll/agent"), description="folder of the journal and of what runs leave"
+        default=Path("/var/lib/atoll/agent"),
+        description="folder of the journal and of what runs leave",
     )
     dispatch: Names = Field(
-        ("127.0.0.1:7074",), min_length=1, description="dispatch replicas, tried in turn"
+        default=("127.0.0.1:7074",), min_length=1, description="dispatch replicas, tried in turn"
     )
-    labels: Names = Field((), description="labels of the cluster, as key=value")
+    labels: Names = Field(default=(), description="labels of the cluster, as key=value")
     stop_after_s: float = Field(
-        60.0, gt=0, description="silence after which a guard stops `on_lost: requeue` runs"
+        default=60.0, gt=0, description="silence after which a guard stops `on_lost: requeue` runs"
     )
     max_grace_s: float = Field(
-        30.0, ge=0, description="longest time that a guard gives a run from its first signal on"
+        default=30.0,
+        ge=0,
+        description="longest time that a guard gives a run from its first signal on",
     )
     clock_margin_s: float = Field(
-        5.0, ge=0, description="by how much the clocks of two machines may be apart meanwhile"
+        default=5.0,
+        ge=0,
+        description="by how much the clocks of two machines may be apart meanwhile",
     )
     cluster_file: Path | None = Field(
-        None, description="simulated: what the cluster is made of (YAML, JSON, CSV)"
+        default=None, description="simulated: what the cluster is made of (YAML, JSON, CSV)"
     )
     sim_speed: float = Field(
-        1.0, gt=0, le=1e6, description="simulated: seconds of a job in one real second"
+        default=1.0, gt=0, le=1e6, description="simulated: seconds of a job in one real second"
     )
-    node_name: str = Field("", description="local: name of the node; empty: the host's")
+    node_name: str = Field(default="", description="local: name of the node; empty: the host's")
     devices_file: Path | None = Field(
-        None, description="local: devices to declare in place of those that are found"
+        default=None, description="local: devices to declare in place of those that are found"
     )
     measure_load: bool = Field(
-        True, description="local: report what other processes use of CPU, memory and devices"
+        default=True,
+        description="local: report what other processes use of CPU, memory and devices",
     )
-    keep_ended: int = Field(1000, ge=0, description="local: ended runs whose output is kept")
+    keep_ended: int = Field(
+        default=1000, ge=0, description="local: ended runs whose output is kept"
+    )
     pass_env: Names = Field(
-        (), description="local: variables that runs get from the agent, beside PATH and such"
+        default=(),
+        description="local: variables that runs get from the agent, beside PATH and such",
     )
 
     @model_validator(mode="after")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from atoll.agent.backends import simulated
+from atoll.agent.backends import local, simulated
 from atoll.agent.settings import AgentSettings
 from atoll.ports.backend import Backend
 from atoll.ports.clock import Clock
@@ -11,6 +11,7 @@ from atoll.ports.clock import Clock
 Make = Callable[[AgentSettings, Clock], Backend]
 
 BACKENDS: Final[Mapping[str, Make]] = {
+    "local": local.make,
     "simulated": simulated.make,
 }
 

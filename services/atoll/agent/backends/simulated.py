@@ -117,8 +117,7 @@ class SimulatedBackend:
         attempt = order.attempt
         run = self._engine.live.get(attempt)
         if run is not None and not run.partial:
-            within_s = 0.0 if order.at_once else run.script.stop_s / self._speed
-            self._engine.stop(run, within_s=within_s)
+            self._engine.stop(run, within_s=run.script.stop_s / self._speed)
         elif attempt not in self._stopped and attempt not in self._engine.ended:
             self._stopped.add(attempt)
             if run is None:

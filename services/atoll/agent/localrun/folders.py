@@ -1,0 +1,203 @@
+"""The folder of each run: what its wrapper left there says how far it came.
+
+runs/1042.1/    started   exclusive, durable: this attempt is never started again
+                exit      durable: nothing of it is left, and this is how it ended
+                pids      first processes of the ranks
+                tasks     what it holds of the machine
+                rank-0.log, run-0.sh, work/ …
+ended/1042.1/   the same, once its end is known to all; the oldest go
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from atoll.agent.grouplog import sync_folder
+from atoll.agent.localrun.processes import (
+    boot_id,
+    group_members,
+    quietly,
+    start_ticks,
+    write_whole,
+)
+from atoll.core.model.ids import ATTEMPT_BITS, AttemptId, attempt_name
+from atoll.core.model.lifecycle import AttemptEvent
+from atoll.core.model.plan import TaskPlacement
+from atoll.core.model.reason import ReasonCode
+from atoll.ports.backend import RunEvent
+from atoll.wire.placement import decode_tasks, encode_tasks
+
+STOPPED_BY: Final = {"STOPPED": None, "GUARD": ReasonCode.STOPPED_BY_GUARD}
+SIGKILL: Final = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """What `started` says: which process is the wrapper. No pid: it was never to start."""
+
+    pid: int
+    start: str
+    boot: str
+
+    def alive(self) -> bool:
+        """Whether that very process lives."""
+        return bool(self.pid) and self.boot == boot_id() and start_ticks(self.pid) == self.start
+
+
+TOMBSTONE: Final = Marker(0, "", "")
+"""Of an attempt that was never to start."""
+
+
+class Folders:
+    """The folders of all runs below one."""
+
+    def __init__(self, root: Path) -> None:
+        self._runs = root / "runs"
+        self._ended = root / "ended"
+
+    def make(self) -> None:
+        """Make what is missing."""
+        for folder in (self._runs, self._ended):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def of(self, attempt: AttemptId) -> Path:
+        """Where a run is or will be."""
+        return self._runs / attempt_name(attempt)
+
+    def kept(self, attempt: AttemptId) -> Path | None:
+        """Where it is, or was put away; None when nothing is kept."""
+        name = attempt_name(attempt)
+        return next(
+            (base / name for base in (self._runs, self._ended) if (base / name).exists()), None
+        )
+
+    def attempts(self) -> Iterator[AttemptId]:
+        """Runs that are not put away."""
+        for folder in sorted(self._runs.iterdir()):
+            job, _, number = folder.name.partition(".")
+            if job.isdigit() and number.isdigit():
+                yield AttemptId(int(job) << ATTEMPT_BITS | int(number))
+
+    def put_away(self, attempts: Iterable[AttemptId], *, keep: int) -> None:
+        """Runs whose end is known to all; at most `keep` of them stay. Blocks on the disk."""
+        for attempt in attempts:
+            source, target = self.of(attempt), self._ended / attempt_name(attempt)
+            if source.exists():
+                shutil.rmtree(target, ignore_errors=True)
+                source.rename(target)
+                os.utime(target)
+        ended = sorted(self._ended.iterdir(), key=lambda folder: folder.stat().st_mtime)
+        for folder in ended[: max(0, len(ended) - keep)]:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def claim(folder: Path) -> bool:
+    """Make sure that the run is never started; False when it was, or is just about to be."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        file = os.open(folder / "started", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return read_marker(folder) == TOMBSTONE
+    os.write(file, json.dumps({"pid": 0, "start": "", "boot": ""}).encode())
+    os.fsync(file)
+    os.close(file)
+    sync_folder(folder)
+    sync_folder(folder.parent)
+    return True
+
+
+def read_marker(folder: Path) -> Marker | None:
+    """What `started` says; None without one. A torn one is of a process that is gone."""
+    try:
+        found = json.loads((folder / "started").read_text() or "{}")
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        return Marker(-1, "", "")
+    return Marker(found.get("pid", -1), found.get("start", ""), found.get("boot", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a run holds of the machine, and how long it may take to stop."""
+
+    tasks: tuple[TaskPlacement, ...] = ()
+    ports: tuple[int, ...] = ()
+    grace_s: float = 0.0
+
+
+def write_held(folder: Path, held: Held) -> None:
+    """Note what a run holds, for whoever takes it over."""
+    (folder / "tasks").write_bytes(encode_tasks(held.tasks))
+    (folder / "held").write_text(json.dumps({"ports": held.ports, "grace_s": held.grace_s}))
+
+
+def read_held(folder: Path) -> Held:
+    """What a run holds, as far as it was noted."""
+    try:
+        tasks = decode_tasks((folder / "tasks").read_bytes())
+        rest = json.loads((folder / "held").read_text())
+        return Held(tasks, tuple(rest["ports"]), rest["grace_s"])
+    except (FileNotFoundError, ValueError):
+        return Held()
+
+
+def end_of(folder: Path, attempt: AttemptId) -> RunEvent | None:
+    """The terminal event that `exit` tells of; None without one."""
+    try:
+        found: dict[str, Any] = json.loads((folder / "exit").read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    reason, code = found["reason"], found["code"]
+    if reason in STOPPED_BY:
+        return RunEvent(
+            attempt,
+            AttemptEvent.STOPPED,
+            found["at"],
+            exit_code=code,
+            reason=STOPPED_BY[reason],
+            message=found["message"],
+        )
+    return RunEvent(
+        attempt,
+        AttemptEvent.FINISHED,
+        found["at"],
+        exit_code=code,
+        reason=_reason(reason, code),
+        message=found["message"] or ("it reached its time limit" if reason == "TIME_LIMIT" else ""),
+    )
+
+
+def write_lost(folder: Path, *, at: float, reason: str) -> None:
+    """The wrapper is gone without a word: say so in its place."""
+    message = "its wrapper is gone, and with it how it ended" if reason == "UNKNOWN" else ""
+    write_whole(
+        folder / "exit",
+        json.dumps({"code": None, "reason": reason, "message": message, "at": at}),
+    )
+
+
+def kill_rest(folder: Path) -> None:
+    """Kill the process groups of a run whose wrapper is gone."""
+    try:
+        who = json.loads((folder / "pids").read_text())
+    except (FileNotFoundError, ValueError):
+        return
+    for pid, ticks in who:
+        leader = start_ticks(pid)
+        # A group outlives its leader, and its number is not given away meanwhile.
+        if leader in ("", ticks):
+            for member in group_members(pid):
+                quietly(os.kill, member, SIGKILL)
+
+
+def _reason(reason: str, code: int | None) -> ReasonCode | None:
+    if reason == "TIME_LIMIT":
+        return ReasonCode.TIME_LIMIT
+    if reason == "UNKNOWN" or code is None:
+        return ReasonCode.EXIT_UNKNOWN
+    return ReasonCode.EXIT_NONZERO if code else None

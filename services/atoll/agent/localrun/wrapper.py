@@ -1,0 +1,286 @@
+"""Stands between the agent and one run on this machine, and outlives the agent.
+
+It imports nothing but the standard library, so that it starts in an instant and
+needs no packages: `launch.py` runs it, with its order as JSON on standard input.
+
+Its first act is to create `started`, which only one wrapper of an attempt can;
+its last is `exit`. In between it is the run's guard, keeps its time limit, stops
+it on SIGTERM, and leaves nothing of it behind.
+It says one word to whoever started it: `started`, `taken` or `lease`.
+"""
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from atoll.agent.localrun.processes import (
+    boot_id,
+    boottime,
+    catches,
+    group_lives,
+    group_members,
+    kill_children,
+    oom_kills,
+    quietly,
+    reap_one,
+    start_ticks,
+    sync_folder,
+    write_whole,
+)
+
+PR_SET_CHILD_SUBREAPER: Final = 36
+PR_SET_PDEATHSIG: Final = 1
+GUARD_LOOK_S: Final = 0.5
+"""A suspended machine sleeps through timers: the guard looks at the clock itself."""
+LOOK_S: Final = 30.0
+EMPTY_LOOK_S: Final = 0.2
+HEARD: Final = frozenset({signal.SIGCHLD, signal.SIGTERM})
+UNHEARD: Final = frozenset({
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGHUP,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+})
+NEVER: Final = float("inf")
+CANNOT_RUN: Final = 127
+
+
+def main() -> None:
+    """Become the wrapper of one attempt."""
+    order = json.load(sys.stdin)
+    if os.fork():
+        os._exit(0)  # nobody's child, it is not killed along with the agent
+    folder = Path(order["folder"])
+    lease = Lease(order["lease"])
+    if lease.over(boottime()):
+        say("lease")
+        return
+    if not claim(folder):
+        say("taken")
+        return
+    signal.pthread_sigmask(signal.SIG_BLOCK, HEARD | UNHEARD)
+    libc().prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    run = Run(order, lease)
+    run.begin()
+    say("started")
+    run.watch()
+    write_whole(folder / "exit", json.dumps(run.result()))
+
+
+class Lease:
+    """What the agent last wrote: until when guarded runs may go on. No path: no guard."""
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path) if path else None
+        self._boot = boot_id()
+        self.until = 0.0 if path else NEVER
+
+    def over(self, now: float) -> bool:
+        """Whether it is over; reads the file again only when it seems so."""
+        if self._path is None or now < self.until:
+            return False
+        try:
+            boot, until = self._path.read_text().split()
+            self.until = float(until) if boot == self._boot else 0.0
+        except (OSError, ValueError):
+            self.until = 0.0
+        return now >= self.until
+
+
+class Run:
+    """The ranks of one attempt on this machine, which live and die together."""
+
+    def __init__(self, order: dict[str, Any], lease: Lease) -> None:
+        self._order = order
+        self._lease = lease
+        self._began = boottime()
+        self._mains: dict[int, int] = {}
+        """Rank by the pid of its first process, which leads its group."""
+        self._codes: dict[int, int] = {}
+        """Exit codes by rank, in the order in which they came."""
+        self._steps: list[tuple[float, int, bool]] = []
+        """When to send which signal; True: only to processes that listen for it."""
+        self._reason = ""
+        self._message = ""
+        self._guard_tripped = False
+
+    def begin(self) -> None:
+        """Start every rank, and note who they are."""
+        for rank in self._order["ranks"]:
+            self._mains[spawn(rank)] = rank["rank"]
+        who = [[pid, start_ticks(pid)] for pid in self._mains]
+        (Path(self._order["folder"]) / "pids").write_text(json.dumps(who))
+
+    def watch(self) -> None:
+        """Return when nothing of the run is left."""
+        while not self._over():
+            self._judge(boottime())
+            wait_s = min(max(0.0, self._next() - boottime()), self._look_s())
+            heard = signal.sigtimedwait(HEARD, wait_s)
+            self._reap()
+            # A run that had completed before the stop came has finished.
+            if heard is not None and heard.si_signo == signal.SIGTERM and not self._over():
+                self._stop("STOPPED")
+        self._signal(signal.SIGKILL, listeners=False)
+        kill_children()
+        self._message = self._out_of_memory()
+        for folder in self._order["cgroups"]:
+            remove_folder(Path(folder))
+
+    def result(self) -> dict[str, Any]:
+        """What `exit` says."""
+        codes = list(self._codes.values())
+        code = next((code for code in codes if code), codes[0] if codes else None)
+        return {
+            "code": code,
+            "reason": self._reason,
+            "message": self._message,
+            "at": time.clock_gettime(time.CLOCK_REALTIME),
+        }
+
+    def _over(self) -> bool:
+        if len(self._codes) < len(self._mains):
+            return False
+        # A stop gives all processes their grace, not only the shells that lead them.
+        return not self._reason or not any(group_lives(pid) for pid in self._mains)
+
+    def _judge(self, now: float) -> None:
+        """Stop it if its time, its lease or one of its ranks says so; go on stopping it."""
+        limit_s = self._order["time_limit_s"]
+        if limit_s and now >= self._began + limit_s:
+            self._stop("TIME_LIMIT")
+        if any(self._codes.values()):
+            self._stop("FAILED")
+        if not self._guard_tripped and self._lease.over(now):
+            self._guard_tripped = True
+            self._stop("GUARD")
+            self._hurry(now + self._order["max_grace_s"])
+        while self._steps and self._steps[0][0] <= now:
+            _, number, listeners = self._steps.pop(0)
+            self._signal(number, listeners=listeners)
+
+    def _stop(self, reason: str) -> None:
+        if self._reason:
+            return
+        self._reason = reason
+        at = boottime()
+        if self._order["checkpoint_signal"]:
+            self._steps.append((at, self._order["checkpoint_signal"], True))
+            at += self._order["checkpoint_grace_s"]
+        self._steps.append((at, signal.SIGTERM, False))
+        self._steps.append((at + self._order["grace_s"], signal.SIGKILL, False))
+
+    def _hurry(self, until: float) -> None:
+        """The guard's time is short: whatever is left of the grace, it ends then."""
+        self._steps = [(min(at, until), number, gently) for at, number, gently in self._steps]
+
+    def _next(self) -> float:
+        limit_s = self._order["time_limit_s"]
+        limit = self._began + limit_s if limit_s and not self._reason else NEVER
+        return min(self._steps[0][0] if self._steps else NEVER, limit)
+
+    def _look_s(self) -> float:
+        if len(self._codes) == len(self._mains):
+            return EMPTY_LOOK_S
+        return GUARD_LOOK_S if self._order["lease"] else LOOK_S
+
+    def _signal(self, number: int, *, listeners: bool) -> None:
+        if not listeners:
+            for group in self._mains:
+                quietly(os.killpg, group, number)
+            return
+        # Whoever does not listen would die of it, the shell around the work first of all.
+        for pid in (pid for group in self._mains for pid in group_members(group)):
+            if catches(pid, number):
+                quietly(os.kill, pid, number)
+
+    def _reap(self) -> None:
+        while (ended := reap_one()) is not None:
+            pid, code = ended
+            if pid in self._mains:
+                self._codes[self._mains[pid]] = code
+
+    def _out_of_memory(self) -> str:
+        for rank in self._order["ranks"]:
+            if any(oom_kills(Path(folder)) for folder in rank["cgroups"]):
+                limit = rank["memory_bytes"] / (1 << 20)
+                return f"rank {rank['rank']} was killed: it needed more than its {limit:.0f} MiB"
+        return ""
+
+
+def claim(folder: Path) -> bool:
+    """Create `started`, durably; False when somebody else has."""
+    try:
+        file = os.open(folder / "started", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return False
+    who = {"pid": os.getpid(), "start": start_ticks(os.getpid()), "boot": boot_id()}
+    os.write(file, json.dumps(who).encode())
+    os.fsync(file)
+    os.close(file)
+    sync_folder(folder)
+    return True
+
+
+def spawn(rank: dict[str, Any]) -> int:
+    """Start one rank as the leader of a session of its own."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        become(rank)
+    finally:
+        os._exit(CANNOT_RUN)
+
+
+def become(rank: dict[str, Any]) -> NoReturn:
+    """Turn this process into the rank."""
+    os.setsid()
+    libc().prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    output = os.open(rank["output"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    null = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((null, 0), (output, 1), (output, 2)):
+        os.dup2(source, target)
+    try:
+        for folder in rank["cgroups"]:
+            (Path(folder) / "cgroup.procs").write_text("0")
+        if rank["address_space_bytes"]:
+            limit = rank["address_space_bytes"]
+            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        os.chdir(rank["folder"])
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        os.execve(rank["argv"][0], rank["argv"], rank["env"])
+    except OSError as error:
+        os.write(2, f"atoll: cannot start: {error}\n".encode())
+        os._exit(CANNOT_RUN)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove an empty folder, such as a cgroup that nothing is in."""
+    quietly(folder.rmdir)
+
+
+def say(word: str) -> None:
+    """Tell whoever started this, if anybody still listens."""
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    quietly(os.write, 1, f"{word}\n".encode())
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+
+
+def libc() -> ctypes.CDLL:
+    """The C library of this process."""
+    return ctypes.CDLL(None, use_errno=True)
+
+
+if __name__ == "__main__":
+    main()
