@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atoll.core.engine.domains import Rows, feasible, ladder
-from atoll.core.engine.pack_kernels import pack, room
+from atoll.core.engine.pack_kernels import pack
+from atoll.core.engine.room_kernels import room
 from atoll.core.engine.score_kernels import Scoring
 from atoll.core.model.plan import GangRequest, GroupRequest
+from atoll.core.state.columns import SHAPE_BLOCKS, SHAPE_CPU, SHAPE_MEMORY, SHAPE_SHARES
 from atoll.core.state.snapshot import ClassView, Snapshot
 from atoll.core.state.statement import Statement
 
@@ -104,9 +106,10 @@ class GangPlacer:
         largest = sorted(
             range(len(choice)),
             key=lambda g: (
-                -int(shapes.shares[choice[g]]) * int(shapes.blocks[choice[g]] or 1),
-                -int(shapes.cpu[choice[g]]),
-                -int(shapes.memory[choice[g]]),
+                -int(shapes[choice[g], SHAPE_SHARES])
+                * max(1, int(shapes[choice[g], SHAPE_BLOCKS])),
+                -int(shapes[choice[g], SHAPE_CPU]),
+                -int(shapes[choice[g], SHAPE_MEMORY]),
                 g,
             ),
         )
@@ -144,7 +147,7 @@ class GangPlacer:
         self, group: int, shape: int, rows: Rows, *, count: int, units_left: int
     ) -> tuple[int, int]:
         statement = self.statement
-        statement.reserve(count, int(statement.shapes.shares[shape]))
+        statement.reserve(count, int(statement.shapes[shape, SHAPE_SHARES]))
         mark = statement.checkpoint()
         placed, units = pack(
             statement.nodes, self.scoring, statement.journal, rows, shape, count, units_left

@@ -1,6 +1,7 @@
 """Turns the journal of a cycle into placements."""
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,6 +13,19 @@ from atoll.core.state.snapshot import ClassView, Snapshot
 from atoll.core.state.statement import Statement
 
 
+class _Placed(NamedTuple):
+    view: ClassView
+    trace: str
+    job: int
+    revision: int
+    submitted_at: float
+    attempts: int
+    cluster: int
+    start: int
+    """First operation of the job in the journal."""
+    end: int
+
+
 class Assembler:
     """Reads placements out of a statement's journal."""
 
@@ -20,7 +34,8 @@ class Assembler:
         size = statement.checkpoint()
         journal, uses = statement.journal, statement.journal.uses
         self._job = journal.job[:size]
-        self._rows: list[int] = uses.row[:size].tolist()
+        self._row_array = uses.row[:size]
+        self._rows: list[int] = self._row_array.tolist()
         self._groups: list[int] = journal.group[:size].tolist()
         self._cpu: list[int] = uses.cpu[:size].tolist()
         self._memory: list[int] = uses.memory[:size].tolist()
@@ -30,41 +45,46 @@ class Assembler:
         self._blocks: list[int] = uses.blocks[:shares].tolist()
         self._bits: list[int] = uses.bits[:shares].tolist()
         self._profile: list[int] = journal.shape[:size].tolist()
-        self._ids: list[int] = snapshot.nodes.id.tolist()
+        self._node: list[int] = snapshot.nodes.id[self._row_array].tolist()
 
     def placements(self) -> tuple[GangPlacement, ...]:
         """One per job, in the order in which they were placed."""
         job = self._job
         starts = np.flatnonzero(np.diff(job, prepend=-1))
-        ends = np.append(starts[1:], len(job))
-        queue = self._snapshot.queue
-        groups = (np.searchsorted(queue.first, job[starts], side="right") - 1).tolist()
-        return tuple(
-            self._placement(index, queue.classes[group], range(start, end))
-            for index, group, start, end in zip(
-                job[starts].tolist(), groups, starts.tolist(), ends.tolist(), strict=True
-            )
+        ends = np.append(starts, len(job))[1:]
+        queue, nodes = self._snapshot.queue, self._snapshot.nodes
+        index = job[starts]
+        groups = np.searchsorted(queue.first, index, side="right") - 1
+        columns = (
+            [queue.classes[group] for group in groups.tolist()],
+            [queue.trace[at] for at in index.tolist()],
+            queue.job[index].tolist(),
+            queue.revision[index].tolist(),
+            queue.submitted_at[index].tolist(),
+            queue.attempts[index].tolist(),
+            nodes.cluster[self._row_array[starts]].tolist(),
+            starts.tolist(),
+            ends.tolist(),
         )
+        return tuple(map(self._placement, map(_Placed._make, zip(*columns, strict=True))))
 
-    def _placement(self, index: int, view: ClassView, span: range) -> GangPlacement:
-        queue = self._snapshot.queue
-        job = JobId(int(queue.job[index]))
-        cluster = int(self._snapshot.nodes.cluster[self._rows[span.start]])
+    def _placement(self, placed: _Placed) -> GangPlacement:
+        start, end = placed.start, placed.end
+        order = [start] if end == start + 1 else self._ranked(range(start, end))
+        job, view = JobId(placed.job), placed.view
         return GangPlacement(
             job=job,
-            revision=int(queue.revision[index]),
-            attempt=attempt_id(job, int(queue.attempts[index]) + 1),
-            cluster=self._snapshot.clusters[cluster].name,
+            revision=placed.revision,
+            attempt=attempt_id(job, placed.attempts + 1),
+            cluster=self._snapshot.clusters[placed.cluster].name,
             queue=view.queue,
             request=view.request,
-            submitted_at=float(queue.submitted_at[index]),
-            tasks=tuple(self._task(at, rank) for rank, at in enumerate(self._ranked(span))),
-            trace=queue.trace[index],
+            submitted_at=placed.submitted_at,
+            tasks=tuple([self._task(at, rank) for rank, at in enumerate(order)]),
+            trace=placed.trace,
         )
 
     def _ranked(self, span: range) -> list[int]:
-        if len(span) == 1:
-            return [span.start]
         leaves = self._leaves(span)
         # Ranks follow the groups, and in a group the leaves of the topology.
         return sorted(span, key=lambda at: (self._groups[at], leaves[at], self._rows[at]))
@@ -87,7 +107,7 @@ class Assembler:
         return TaskPlacement(
             group=self._groups[at],
             rank=rank,
-            node=NodeId(self._ids[row]),
+            node=NodeId(self._node[at]),
             node_name=self._snapshot.names[row],
             cpu_milli=self._cpu[at],
             memory_bytes=self._memory[at],

@@ -107,13 +107,14 @@ def _place_next(
 ) -> bool:
     for i in range(line.first_column[group], line.first_column[group + 1]):
         column = line.column[i]
-        row = best(trees, column)
+        row = best(trees.least, column)
         if row < 0:
             continue
         shape = trees.shape[column]
         out = scoring.out
-        shares = pick(nodes, scoring.hardware, scoring.shapes, shape, row, out, 0)
-        units = charge(nodes, scoring.hardware, scoring.shapes, shape, row, out, 0, shares)
+        view = scoring.seen
+        shares = pick(nodes, scoring.hardware, scoring.shapes, shape, row, view, out, 0)
+        units = charge(scoring.hardware, scoring.shapes, shape, view, out, 0, shares)
         if not take_quota(line, quota, group, units):
             line.state[group] = AT_LIMIT
             return False

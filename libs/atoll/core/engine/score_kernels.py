@@ -7,8 +7,33 @@ from numba import njit
 from numpy.typing import NDArray
 
 from atoll.core.policies.interfaces import Term
-from atoll.core.state.columns import FORM_NONE, FORM_SLICES, FORM_WHOLE, Nodes, Shapes
-from atoll.core.state.fit_kernels import NO_FIT, Devices, Hardware, pick
+from atoll.core.state.columns import (
+    FORM_NONE,
+    FORM_SLICES,
+    FORM_WHOLE,
+    SHAPE_CPU,
+    SHAPE_FORM,
+    SHAPE_MEMORY,
+    SHAPE_PROFILE,
+    SHAPE_SHARES,
+    Nodes,
+    Shapes,
+)
+from atoll.core.state.fit_kernels import (
+    VIEW_CUT,
+    VIEW_FREE,
+    VIEW_STATE,
+    WHOLE,
+    Devices,
+    Hardware,
+    View,
+    best_share,
+    best_slice,
+    blocks_needed,
+    look,
+    ones,
+    whole_free,
+)
 
 NO: Final = np.iinfo(np.int32).max
 """No score: it does not fit."""
@@ -20,94 +45,104 @@ _BLOCKS_LEFT: Final = int(Term.BLOCKS_LEFT)
 _DEVICES_BROKEN: Final = int(Term.DEVICES_BROKEN)
 _DEVICES_IDLE: Final = int(Term.DEVICES_IDLE)
 _SLICES_LOST: Final = int(Term.SLICES_LOST)
-_WHOLE: Final = 100
 _SLICE: Final = 12
+_SLICES: Final = 8
+
+NodeView = tuple[int, int, float, float, int, int]
+"""Free CPU and memory, thousandths per unit of each, untouched devices, devices."""
 
 
 class Scoring(NamedTuple):
-    """What scores depend on besides the nodes. `out` is room to work in."""
+    """What scores depend on besides the nodes, and room to work in."""
 
     hardware: Hardware
     shapes: Shapes
     weights: NDArray[np.int64]
+    seen: View
+    trial: View
     out: Devices
 
 
 @njit(cache=True, nogil=True)
-def score(nodes: Nodes, scoring: Scoring, shape: int, row: int) -> int:
-    """Score of one task of `shape` on node `row`, NO when it does not fit."""
-    shapes, w, out = scoring.shapes, scoring.weights, scoring.out
-    shares = pick(nodes, scoring.hardware, shapes, shape, row, out, 0)
-    if shares == NO_FIT:
+def look_at(nodes: Nodes, scoring: Scoring, row: int) -> NodeView:
+    """Look at a node: the devices go to `scoring.seen`, the rest is returned."""
+    seen = scoring.seen
+    look(nodes, scoring.hardware.models, row, seen)
+    untouched, devices = 0, 0
+    for device in range(seen.shape[1]):
+        untouched += seen[VIEW_FREE, device] == WHOLE or seen[VIEW_STATE, device] == 0
+        devices += nodes.model[row, device] != 0
+    cpu_cap, memory_cap = nodes.cpu_cap[row], nodes.memory_cap[row]
+    cpu_scale = 1000.0 / cpu_cap if cpu_cap > 0 else 0.0
+    memory_scale = 1000.0 / memory_cap if memory_cap > 0 else 0.0
+    free_cpu, free_memory = nodes.cpu_free[row], nodes.memory_free[row]
+    return free_cpu, free_memory, cpu_scale, memory_scale, untouched, devices
+
+
+@njit(cache=True, nogil=True)
+def score(node: NodeView, scoring: Scoring, shape: int) -> int:
+    """Score of one task of `shape` on the node that was looked at last."""
+    if scoring.shapes[shape, SHAPE_FORM] == FORM_SLICES:
+        return _slices(node, scoring, shape)
+    return plain_score(node, scoring.seen, scoring.shapes, scoring.weights, shape)
+
+
+@njit(cache=True, nogil=True)
+def plain_score(
+    node: NodeView, seen: View, shapes: Shapes, weights: NDArray[np.int64], shape: int
+) -> int:
+    """The same for shapes without slices, when every nanosecond counts."""
+    total = _base(node, shapes, weights, shape)
+    if total == NO:
         return NO
-    total = w[_CPU_LEFT] * _left(nodes.cpu_free[row] - shapes.cpu[shape], nodes.cpu_cap[row])
-    memory = nodes.memory_free[row] - shapes.memory[shape]
-    total += w[_MEMORY_LEFT] * _left(memory, nodes.memory_cap[row])
-    form = shapes.form[shape]
+    form = shapes[shape, SHAPE_FORM]
     if form == FORM_NONE:
-        total += w[_DEVICES_IDLE] * _devices(nodes, row)
-    elif form == FORM_SLICES:
-        total += _slice_terms(nodes, scoring, shape, row, shares)
+        total += weights[_DEVICES_IDLE] * node[5]
+    elif form == FORM_WHOLE:
+        shares = shapes[shape, SHAPE_SHARES]
+        if whole_free(seen, shapes, shape) < shares:
+            return NO
+        total += weights[_DEVICES_LEFT] * (node[4] - shares)
     else:
-        total += _block_terms(nodes, scoring, form, row, shares)
+        device = best_share(seen, shapes, shape)
+        if device < 0:
+            return NO
+        free = seen[VIEW_FREE, device]
+        left = free - blocks_needed(seen, shapes, shape, device)
+        touched = 1 if free == WHOLE else 0
+        total += weights[_DEVICES_LEFT] * (node[4] - touched) + weights[_BLOCKS_LEFT] * left
+        total += weights[_DEVICES_BROKEN] if touched and left > 0 else 0
     return int(min(total, NO - 1))
 
 
 @njit(cache=True, nogil=True)
-def _left(free: int, cap: int) -> int:
-    return 1000 * free // cap if cap > 0 else 0
+def _base(node: NodeView, shapes: Shapes, weights: NDArray[np.int64], shape: int) -> int:
+    cpu_left = node[0] - shapes[shape, SHAPE_CPU]
+    memory_left = node[1] - shapes[shape, SHAPE_MEMORY]
+    if cpu_left < 0 or memory_left < 0:
+        return NO
+    cpu = weights[_CPU_LEFT] * int(cpu_left * node[2])
+    return int(cpu + weights[_MEMORY_LEFT] * int(memory_left * node[3]))
 
 
 @njit(cache=True, nogil=True)
-def _devices(nodes: Nodes, row: int) -> int:
-    count = 0
-    for device in range(nodes.model.shape[1]):
-        count += nodes.model[row, device] != 0
-    return count
-
-
-@njit(cache=True, nogil=True)
-def _block_terms(nodes: Nodes, scoring: Scoring, form: int, row: int, shares: int) -> int:
-    w, out = scoring.weights, scoring.out
-    untouched = 0
-    for device in range(nodes.model.shape[1]):
-        free = nodes.blocks_free[row, device] == _WHOLE and nodes.slices[row, device] == 0
-        untouched += free
-    if form == FORM_WHOLE:
-        return int(w[_DEVICES_LEFT] * (untouched - shares))
-    free = nodes.blocks_free[row, out.device[0]]
-    broken = 1 if free == _WHOLE and out.blocks[0] < _WHOLE else 0
-    touched = 1 if free == _WHOLE else 0
-    total = w[_DEVICES_LEFT] * (untouched - touched) + w[_DEVICES_BROKEN] * broken
-    return int(total + w[_BLOCKS_LEFT] * (free - out.blocks[0]))
-
-
-@njit(cache=True, nogil=True)
-def _slice_terms(nodes: Nodes, scoring: Scoring, shape: int, row: int, shares: int) -> int:
-    w, out, cuts = scoring.weights, scoring.out, scoring.hardware.cuts
-    lost, left = 0, 0
-    for share in range(shares):
-        device = out.device[share]
-        state = nodes.slices[row, device]
-        for earlier in range(share):
-            if out.device[earlier] == device:
-                state |= out.bits[earlier]
-        cut = scoring.hardware.models.cut[nodes.model[row, device]]
-        lost += cuts.growth[cut, state, scoring.shapes.profile[shape]]
-        left += _SLICE * (8 - _ones((state | out.bits[share]) & 255))
-    untouched = 0
-    for device in range(nodes.model.shape[1]):
-        if nodes.model[row, device] != 0 and nodes.slices[row, device] == 0:
-            untouched += 1
-    return int(
-        w[_SLICES_LOST] * lost + w[_BLOCKS_LEFT] * left // shares + w[_DEVICES_LEFT] * untouched
-    )
-
-
-@njit(cache=True, nogil=True)
-def _ones(bits: int) -> int:
-    count = 0
-    while bits:
-        bits &= bits - 1
-        count += 1
-    return count
+def _slices(node: NodeView, scoring: Scoring, shape: int) -> int:
+    shapes, w, cuts, view = scoring.shapes, scoring.weights, scoring.hardware.cuts, scoring.trial
+    total = _base(node, shapes, w, shape)
+    if total == NO:
+        return NO
+    # Slices are taken one by one, so they are tried out on a copy.
+    view[:] = scoring.seen
+    profile, untouched, left = shapes[shape, SHAPE_PROFILE], node[4], 0
+    for _ in range(shapes[shape, SHAPE_SHARES]):
+        device = best_slice(view, cuts, shapes, shape)
+        if device < 0:
+            return NO
+        state, cut = view[VIEW_STATE, device], view[VIEW_CUT, device]
+        total += w[_SLICES_LOST] * cuts.growth[cut, state, profile]
+        untouched -= state == 0
+        view[VIEW_STATE, device] |= cuts.mask[cut, state, profile]
+        left += _SLICE * (_SLICES - ones(view[VIEW_STATE, device] & 255))
+    total += w[_DEVICES_LEFT] * untouched
+    total += w[_BLOCKS_LEFT] * (left // shapes[shape, SHAPE_SHARES])
+    return int(min(total, NO - 1))

@@ -11,8 +11,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from atoll.core.engine.score_kernels import NO, Scoring, score
-from atoll.core.state.columns import Nodes
+from atoll.core.engine.score_kernels import NO, Scoring, look_at, plain_score, score
+from atoll.core.state.columns import FORM_SLICES, SHAPE_FORM, Nodes
 
 
 class Trees(NamedTuple):
@@ -29,11 +29,10 @@ class Trees(NamedTuple):
 @njit(cache=True, nogil=True)
 def build(nodes: Nodes, scoring: Scoring, trees: Trees) -> None:
     """Score every node for every column."""
-    size = trees.least.shape[0] // 2
     trees.least[:] = NO
     for row in range(nodes.id.shape[0]):
         _score_leaf(nodes, scoring, trees, row)
-    for vertex in range(size - 1, 0, -1):
+    for vertex in range(trees.least.shape[0] // 2 - 1, 0, -1):
         _play(trees.least, vertex)
 
 
@@ -48,15 +47,12 @@ def refresh(nodes: Nodes, scoring: Scoring, trees: Trees, rows: NDArray[np.int64
 def refresh_row(nodes: Nodes, scoring: Scoring, trees: Trees, row: int) -> None:
     """Score one node anew and play its matches up to where nothing changes."""
     _score_leaf(nodes, scoring, trees, row)
-    vertex = (trees.least.shape[0] // 2 + row) // 2
-    while vertex > 0 and _play(trees.least, vertex):
-        vertex //= 2
+    _climb(trees.least, (trees.least.shape[0] // 2 + row) // 2)
 
 
 @njit(cache=True, nogil=True)
-def best(trees: Trees, column: int) -> int:
+def best(least: NDArray[np.int32], column: int) -> int:
     """The node with the least score, the lowest of equals; -1 when the shape fits nowhere."""
-    least = trees.least
     score = least[1, column]
     if score == NO:
         return -1
@@ -71,20 +67,32 @@ def best(trees: Trees, column: int) -> int:
 
 @njit(cache=True, nogil=True)
 def _score_leaf(nodes: Nodes, scoring: Scoring, trees: Trees, row: int) -> None:
-    leaf = trees.least.shape[0] // 2 + row
-    for column in range(trees.shape.shape[0]):
-        if trees.allowed[row, column]:
-            trees.least[leaf, column] = score(nodes, scoring, trees.shape[column], row)
+    least, allowed, shape = trees.least, trees.allowed, trees.shape
+    seen, shapes, weights = scoring.seen, scoring.shapes, scoring.weights
+    leaf = least.shape[0] // 2 + row
+    node = look_at(nodes, scoring, row)
+    for column in range(shape.shape[0]):
+        number = shape[column]
+        if not allowed[row, column]:
+            least[leaf, column] = NO
+        elif shapes[number, SHAPE_FORM] == FORM_SLICES:
+            least[leaf, column] = score(node, scoring, number)
         else:
-            trees.least[leaf, column] = NO
+            least[leaf, column] = plain_score(node, seen, shapes, weights, number)
+
+
+@njit(cache=True, nogil=True)
+def _climb(least: NDArray[np.int32], vertex: int) -> None:
+    while vertex > 0 and _play(least, vertex):
+        vertex //= 2
 
 
 @njit(cache=True, nogil=True)
 def _play(least: NDArray[np.int32], vertex: int) -> bool:
     changed = False
-    left, right, winner = least[2 * vertex], least[2 * vertex + 1], least[vertex]
+    left, right = 2 * vertex, 2 * vertex + 1
     for column in range(least.shape[1]):
-        lower = min(left[column], right[column])
-        changed |= lower != winner[column]
-        winner[column] = lower
+        lower = min(least[left, column], least[right, column])
+        changed |= lower != least[vertex, column]
+        least[vertex, column] = lower
     return changed

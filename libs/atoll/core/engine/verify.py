@@ -5,7 +5,7 @@ answers with REJECTED.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -51,11 +51,12 @@ def refused(placements: Sequence[GangPlacement], ledger: Ledger) -> dict[JobId, 
     """Which placements do not stand, and why; the others stand without them."""
     table = ledger.table
     wrong = dict(_repeated(placements))
+    as_asked = _AsAsked()
     for placement in placements:
-        why = misshapen(placement) or _misplaced(placement, table)
+        why = misshapen(placement, as_asked) or _misplaced(placement, table)
         if why:
             wrong.setdefault(placement.job, why)
-    sound = [p for p in placements if p.job not in wrong]
+    sound = [p for p in placements if p.job not in wrong] if wrong else placements
     uses = flatten([p.tasks for p in sound], table)
     codes = take_gangs(scratch_copy(table.nodes), table.arrays()[0].mode, uses, True)
     for at in np.flatnonzero(codes != FINE).tolist():
@@ -63,19 +64,47 @@ def refused(placements: Sequence[GangPlacement], ledger: Ledger) -> dict[JobId, 
     return wrong
 
 
-def misshapen(placement: GangPlacement) -> str:
+class _AsAsked:
+    """Whether devices are as a shape asks; remembered, for most tasks have the same few."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], bool] = {}
+
+    def __call__(self, task: TaskPlacement, shape: TaskShape) -> bool:
+        if task.cpu_milli != shape.cpu_milli or task.memory_bytes != shape.memory_bytes:
+            return False
+        # Both live as long as the plan that is verified, so their ids are theirs alone.
+        key = (id(task.devices), id(shape.device))
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = _devices_as_asked(task.devices, shape.device)
+        return known
+
+
+def misshapen(
+    placement: GangPlacement, as_asked: Callable[[TaskPlacement, TaskShape], bool]
+) -> str:
     """What of a placement is not as its job asked; empty when all is."""
-    tasks = placement.tasks
+    tasks, groups = placement.tasks, placement.request.groups
     if job_of(placement.attempt) != placement.job:
         return "the attempt is another job's"
+    if len(tasks) == len(groups) == 1:
+        if tasks[0].rank or tasks[0].group:
+            return "rank or group of the only task is not 0"
+        return _misshapen_group(groups[0], tasks, as_asked)
     if sorted(task.rank for task in tasks) != list(range(len(tasks))):
         return "ranks are not 0, 1, 2 and so on"
+    if any(task.group not in range(len(groups)) for task in tasks):
+        return "a task is of no group"
+    return next(filter(None, _group_faults(placement, as_asked)), "")
+
+
+def _group_faults(
+    placement: GangPlacement, as_asked: Callable[[TaskPlacement, TaskShape], bool]
+) -> Iterator[str]:
     for number, group in enumerate(placement.request.groups):
-        why = _misshapen_group(group, [task for task in tasks if task.group == number])
-        if why:
-            return why
-    known = range(len(placement.request.groups))
-    return "" if all(task.group in known for task in tasks) else "a task is of no group"
+        members = [task for task in placement.tasks if task.group == number]
+        yield _misshapen_group(group, members, as_asked)
 
 
 def _repeated(placements: Sequence[GangPlacement]) -> Iterable[tuple[JobId, str]]:
@@ -83,19 +112,17 @@ def _repeated(placements: Sequence[GangPlacement]) -> Iterable[tuple[JobId, str]
     return ((job, "the job is placed twice") for job, count in counts.items() if count > 1)
 
 
-def _misshapen_group(group: GroupRequest, tasks: Sequence[TaskPlacement]) -> str:
+def _misshapen_group(
+    group: GroupRequest,
+    tasks: Sequence[TaskPlacement],
+    as_asked: Callable[[TaskPlacement, TaskShape], bool],
+) -> str:
     if not group.min_count <= len(tasks) <= group.count:
         return f"the gang is not whole: {len(tasks)} tasks of {group.min_count}"
-    fits = any(all(_as_asked(task, shape) for task in tasks) for shape in group.shapes)
-    return "" if fits else "tasks do not have what their group asks for"
-
-
-def _as_asked(task: TaskPlacement, shape: TaskShape) -> bool:
-    return (
-        task.cpu_milli == shape.cpu_milli
-        and task.memory_bytes == shape.memory_bytes
-        and _devices_as_asked(task.devices, shape.device)
-    )
+    for shape in group.shapes:
+        if all(as_asked(task, shape) for task in tasks):
+            return ""
+    return "tasks do not have what their group asks for"
 
 
 def _devices_as_asked(grants: Sequence[DeviceGrant], device: DeviceRequest | None) -> bool:
@@ -115,19 +142,28 @@ def _devices_as_asked(grants: Sequence[DeviceGrant], device: DeviceRequest | Non
 
 
 def _misplaced(placement: GangPlacement, table: NodeTable) -> str:
-    rows = [table.row(task.node) for task in placement.tasks]
-    known = np.array([row for row in rows if row is not None], np.int64)
-    if len(known) != len(rows):
-        return "a node is not known"
     cluster = table.clusters.number.get(placement.cluster)
-    if any(table.nodes.cluster[known] != cluster):
-        return "a node is of another cluster"
     width = table.nodes.model.shape[1]
-    if any(g.index >= width for task in placement.tasks for g in task.devices):
-        return "a device does not exist"
+    clusters = table.nodes.cluster
+    for task in placement.tasks:
+        row = table.row_of.get(task.node)
+        if row is None:
+            return "a node is not known"
+        if clusters[row] != cluster:
+            return "a node is of another cluster"
+        for grant in task.devices:
+            if not 0 <= grant.index < width:
+                return "a device does not exist"
     topology = placement.request.topology
     if topology is None or not topology.required:
         return ""
-    column = table.levels.number.get(topology.level)
-    domains = set() if column is None else set(table.nodes.domain[known, column].tolist())
-    return "" if len(domains) == 1 and -1 not in domains else f"not in one {topology.level}"
+    return _scattered(placement.tasks, topology.level, table)
+
+
+def _scattered(tasks: Sequence[TaskPlacement], level: str, table: NodeTable) -> str:
+    column = table.levels.number.get(level)
+    if column is None:
+        return f"no node has a {level}"
+    rows = [table.row_of[task.node] for task in tasks]
+    domains = set(table.nodes.domain[rows, column].tolist())
+    return "" if len(domains) == 1 and -1 not in domains else f"not in one {level}"

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from atoll.core.engine.domains import ladder
 from atoll.core.engine.masks import Masks
-from atoll.core.engine.pack_kernels import room
+from atoll.core.engine.room_kernels import room
 from atoll.core.engine.score_kernels import Scoring
 from atoll.core.engine.sentences import (
     CLUSTER_CODES,

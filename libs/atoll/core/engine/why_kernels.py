@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from atoll.core.engine.pack_kernels import matches, slices_free, whole_free
+from atoll.core.engine.room_kernels import slices_free
 from atoll.core.engine.score_kernels import Scoring
 from atoll.core.model.reason import ReasonCode
 from atoll.core.policies.interfaces import MAY_GO, WHY_NUMBER
@@ -16,9 +16,21 @@ from atoll.core.state.columns import (
     FORM_WHOLE,
     MODE_BLOCKS,
     MODE_MIG,
+    SHAPE_CPU,
+    SHAPE_FORM,
+    SHAPE_MEMORY,
+    SHAPE_PROFILE,
     Nodes,
 )
-from atoll.core.state.fit_kernels import NO_FIT, pick
+from atoll.core.state.fit_kernels import (
+    NO_FIT,
+    VIEW_CUT,
+    VIEW_FREE,
+    look,
+    of_kind,
+    pick,
+    whole_free,
+)
 
 # Places in WHY.
 FITS: Final = MAY_GO
@@ -47,47 +59,49 @@ def blockers(
 
 @njit(cache=True, nogil=True)
 def _blocker(nodes: Nodes, scoring: Scoring, shape: int, row: int) -> int:
-    if pick(nodes, scoring.hardware, scoring.shapes, shape, row, scoring.out, 0) != NO_FIT:
+    shapes, view = scoring.shapes, scoring.seen
+    if pick(nodes, scoring.hardware, shapes, shape, row, view, scoring.out, 0) != NO_FIT:
         return FITS
-    shapes = scoring.shapes
-    if shapes.form[shape] != FORM_NONE:
+    if shapes[shape, SHAPE_FORM] != FORM_NONE:
         kind, profile = _present(nodes, scoring, shape, row)
         if not kind:
             return KIND_ABSENT
         if not profile:
             return PROFILE_ABSENT
-    if nodes.cpu_free[row] < shapes.cpu[shape]:
+    if nodes.cpu_free[row] < shapes[shape, SHAPE_CPU]:
         return CPU_SHORT
-    return MEMORY_SHORT if nodes.memory_free[row] < shapes.memory[shape] else DEVICES_SHORT
+    return MEMORY_SHORT if nodes.memory_free[row] < shapes[shape, SHAPE_MEMORY] else DEVICES_SHORT
 
 
 @njit(cache=True, nogil=True)
 def _present(nodes: Nodes, scoring: Scoring, shape: int, row: int) -> tuple[bool, bool]:
-    shapes, hardware = scoring.shapes, scoring.hardware
-    sliced = shapes.form[shape] == FORM_SLICES
-    profile = shapes.profile[shape]
+    shapes, view, charges = scoring.shapes, scoring.seen, scoring.hardware.cuts.charge
+    look(nodes, scoring.hardware.models, row, view)
+    sliced = shapes[shape, SHAPE_FORM] == FORM_SLICES
+    profile = shapes[shape, SHAPE_PROFILE]
     kind, cut = False, not sliced
-    for device in range(nodes.model.shape[1]):
-        model = nodes.model[row, device]
-        if matches(hardware, shapes, shape, model, MODE_MIG if sliced else MODE_BLOCKS):
+    for device in range(view.shape[1]):
+        mode = scoring.hardware.models.mode[nodes.model[row, device]]
+        if mode == (MODE_MIG if sliced else MODE_BLOCKS) and of_kind(view, shapes, shape, device):
             kind = True
             if sliced and profile >= 0:
-                cut = cut or hardware.cuts.charge[hardware.models.cut[model], profile] > 0
+                cut = cut or charges[view[VIEW_CUT, device], profile] > 0
     return kind, cut
 
 
 @njit(cache=True, nogil=True)
 def _available(nodes: Nodes, scoring: Scoring, shape: int, row: int) -> int:
-    shapes, hardware = scoring.shapes, scoring.hardware
-    form = shapes.form[shape]
+    shapes, view = scoring.shapes, scoring.seen
+    form = shapes[shape, SHAPE_FORM]
     if form == FORM_NONE:
         return 0
+    look(nodes, scoring.hardware.models, row, view)
     if form == FORM_WHOLE:
-        return whole_free(nodes, hardware, shapes, shape, row)
+        return whole_free(view, shapes, shape)
     if form == FORM_SLICES:
-        return slices_free(nodes, hardware, shapes, shape, row)
+        return slices_free(view, scoring.hardware.cuts, shapes, shape)
     most = 0
-    for device in range(nodes.model.shape[1]):
-        if matches(hardware, shapes, shape, nodes.model[row, device], MODE_BLOCKS):
-            most = max(most, nodes.blocks_free[row, device])
-    return most
+    for device in range(view.shape[1]):
+        if of_kind(view, shapes, shape, device):
+            most = max(most, view[VIEW_FREE, device])
+    return int(most)

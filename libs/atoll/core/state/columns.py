@@ -65,22 +65,22 @@ class Cuts(NamedTuple):
     """1/56 blocks; 0 where the device has no such profile."""
 
 
-class Shapes(NamedTuple):
-    """Distinct task shapes as numbers."""
+Shapes = NDArray[np.int64]
+"""Distinct task shapes, one per row; the columns are SHAPE_*."""
 
-    cpu: NDArray[np.int64]
-    memory: NDArray[np.int64]
-    form: NDArray[np.int8]
-    """One of FORM_*."""
-    shares: NDArray[np.int32]
-    """Devices or slices that one task takes."""
-    blocks: NDArray[np.int32]
-    kind: NDArray[np.int32]
-    """Number of the device kind, ANY for any."""
-    profile: NDArray[np.int32]
-    """Index into ALL_PROFILES, -1 for none that is known."""
-    device_memory: NDArray[np.int64]
-
+SHAPE_CPU: Final = 0
+SHAPE_MEMORY: Final = 1
+SHAPE_FORM: Final = 2
+"""One of FORM_*."""
+SHAPE_SHARES: Final = 3
+"""Devices or slices that one task takes."""
+SHAPE_BLOCKS: Final = 4
+SHAPE_KIND: Final = 5
+"""Number of the device kind, ANY for any."""
+SHAPE_PROFILE: Final = 6
+"""Place in ALL_PROFILES, -1 for none that is known."""
+SHAPE_DEVICE_MEMORY: Final = 7
+SHAPE_WIDTH: Final = 8
 
 ANY: Final = -1
 

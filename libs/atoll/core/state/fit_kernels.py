@@ -1,4 +1,9 @@
-"""Whether a task fits on a node, and with which devices: the one check that everything uses."""
+"""Whether a task fits on a node, and with which devices: the one check that everything uses.
+
+A node's devices are looked at once and written to a small view; all questions
+about a shape are then answered from the view. Functions below take few arrays:
+passing bundles of them from call to call costs more than the work itself.
+"""
 
 from typing import Final, NamedTuple
 
@@ -8,12 +13,20 @@ from numpy.typing import NDArray
 
 from atoll.core.state.columns import (
     ANY,
-    FORM_BLOCKS,
     FORM_MEMORY,
     FORM_NONE,
+    FORM_SLICES,
     FORM_WHOLE,
     MODE_BLOCKS,
     MODE_MIG,
+    SHAPE_BLOCKS,
+    SHAPE_CPU,
+    SHAPE_DEVICE_MEMORY,
+    SHAPE_FORM,
+    SHAPE_KIND,
+    SHAPE_MEMORY,
+    SHAPE_PROFILE,
+    SHAPE_SHARES,
     Cuts,
     Models,
     Nodes,
@@ -21,8 +34,22 @@ from atoll.core.state.columns import (
 )
 
 NO_FIT: Final = -1
-_WHOLE: Final = 100
+WHOLE: Final = 100
+UNITS: Final = 56
+"""Quota units of a block."""
 _FAR: Final = 1 << 30
+
+View = NDArray[np.int64]
+"""(VIEW_ROWS, D) the devices of one node."""
+VIEW_FREE: Final = 0
+"""Free blocks; UNUSABLE when it is not handed out in blocks just now."""
+VIEW_STATE: Final = 1
+"""MIG slices taken; UNUSABLE when it is not handed out in slices just now."""
+VIEW_KIND: Final = 2
+VIEW_MEMORY: Final = 3
+VIEW_CUT: Final = 4
+VIEW_ROWS: Final = 5
+UNUSABLE: Final = -1
 
 
 class Devices(NamedTuple):
@@ -41,169 +68,169 @@ class Hardware(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
+def look(nodes: Nodes, models: Models, row: int, view: View) -> None:
+    """Write the devices of node `row` to `view`."""
+    for device in range(nodes.model.shape[1]):
+        model = nodes.model[row, device]
+        mode = models.mode[model]
+        free, cap = nodes.blocks_free[row, device], nodes.blocks_cap[row, device]
+        slices = nodes.slices[row, device]
+        # A device with any share taken one way is not free the other way.
+        in_blocks = mode == MODE_BLOCKS and slices == 0
+        in_slices = mode == MODE_MIG and free == cap and cap >= 0
+        view[VIEW_FREE, device] = free if in_blocks else UNUSABLE
+        view[VIEW_STATE, device] = slices if in_slices else UNUSABLE
+        view[VIEW_KIND, device] = models.kind[model]
+        view[VIEW_MEMORY, device] = models.memory[model]
+        view[VIEW_CUT, device] = models.cut[model]
+
+
+@njit(cache=True, nogil=True)
 def pick(
-    nodes: Nodes, hardware: Hardware, shapes: Shapes, shape: int, row: int, out: Devices, at: int
+    nodes: Nodes,
+    hardware: Hardware,
+    shapes: Shapes,
+    shape: int,
+    row: int,
+    view: View,
+    out: Devices,
+    at: int,
 ) -> int:
     """Shares for one task of `shape` on node `row`, written to out[at:]; their number.
 
     NO_FIT when the node is too small; `out` may have been written to then, too. There must
-    be room for `count` shares. Ignores status and labels: those are filters.
+    be room for the shares that a node can give. Ignores status and labels: those are filters.
     """
-    if nodes.cpu_free[row] < shapes.cpu[shape] or nodes.memory_free[row] < shapes.memory[shape]:
+    cpu, memory = nodes.cpu_free[row], nodes.memory_free[row]
+    if cpu < shapes[shape, SHAPE_CPU] or memory < shapes[shape, SHAPE_MEMORY]:
         return NO_FIT
-    form = shapes.form[shape]
+    form = shapes[shape, SHAPE_FORM]
     if form == FORM_NONE:
         return 0
+    look(nodes, hardware.models, row, view)
     if form == FORM_WHOLE:
-        return _pick_whole(nodes, hardware, shapes, shape, row, out, at)
-    if form in (FORM_BLOCKS, FORM_MEMORY):
-        return _pick_share(nodes, hardware, shapes, shape, row, out, at)
-    return _pick_slices(nodes, hardware, shapes, shape, row, out, at)
-
-
-@njit(cache=True, nogil=True)
-def blocks_needed(hardware: Hardware, shapes: Shapes, shape: int, model: int) -> int:
-    """Blocks of a device of `model` that a share takes; more than 100 when it is too small."""
-    if shapes.form[shape] != FORM_MEMORY:
-        return int(shapes.blocks[shape])
-    memory = hardware.models.memory[model]
-    if memory <= 0:
-        return _FAR
-    return int(-(-_WHOLE * shapes.device_memory[shape] // memory))
-
-
-@njit(cache=True, nogil=True)
-def _usable(
-    nodes: Nodes, hardware: Hardware, shapes: Shapes, shape: int, row: int, device: int, mode: int
-) -> bool:
-    model = nodes.model[row, device]
-    if hardware.models.mode[model] != mode:
-        return False
-    return bool(shapes.kind[shape] == ANY or hardware.models.kind[model] == shapes.kind[shape])
-
-
-@njit(cache=True, nogil=True)
-def _pick_whole(
-    nodes: Nodes, hardware: Hardware, shapes: Shapes, shape: int, row: int, out: Devices, at: int
-) -> int:
-    found = 0
-    for device in range(nodes.model.shape[1]):
-        if nodes.blocks_free[row, device] != _WHOLE or nodes.slices[row, device] != 0:
-            continue
-        if _usable(nodes, hardware, shapes, shape, row, device, MODE_BLOCKS):
-            out.device[at + found] = device
-            out.blocks[at + found] = _WHOLE
-            out.bits[at + found] = 0
-            found += 1
-            if found == shapes.shares[shape]:
-                return found
-    return NO_FIT
-
-
-@njit(cache=True, nogil=True)
-def _pick_share(
-    nodes: Nodes, hardware: Hardware, shapes: Shapes, shape: int, row: int, out: Devices, at: int
-) -> int:
-    best, least = -1, _FAR
-    for device in range(nodes.model.shape[1]):
-        if nodes.slices[row, device] != 0:
-            continue
-        if not _usable(nodes, hardware, shapes, shape, row, device, MODE_BLOCKS):
-            continue
-        need = blocks_needed(hardware, shapes, shape, nodes.model[row, device])
-        left = nodes.blocks_free[row, device] - need
-        if 0 <= left < least:
-            best, least = device, left
-    if best < 0:
+        return _pick_whole(view, shapes, shape, out, at)
+    if form == FORM_SLICES:
+        return _pick_slices(view, hardware.cuts, shapes, shape, out, at)
+    device = best_share(view, shapes, shape)
+    if device < 0:
         return NO_FIT
-    out.device[at] = best
-    out.blocks[at] = nodes.blocks_free[row, best] - least
+    out.device[at] = device
+    out.blocks[at] = blocks_needed(view, shapes, shape, device)
     out.bits[at] = 0
     return 1
 
 
 @njit(cache=True, nogil=True)
-def _pick_slices(
-    nodes: Nodes, hardware: Hardware, shapes: Shapes, shape: int, row: int, out: Devices, at: int
+def charge(
+    hardware: Hardware, shapes: Shapes, shape: int, view: View, out: Devices, at: int, end: int
 ) -> int:
-    if shapes.profile[shape] < 0:
-        return NO_FIT
-    for found in range(shapes.shares[shape]):
-        device, bits = _best_slice(nodes, hardware, shapes, shape, row, out, at, at + found)
-        if device < 0:
-            return NO_FIT
-        out.device[at + found] = device
-        out.blocks[at + found] = 0
-        out.bits[at + found] = bits
-    return int(shapes.shares[shape])
+    """What picked shares cost of a queue's limit, in 1/56 block; `view` is of their node."""
+    units = 0
+    for share in range(at, end):
+        if out.bits[share] != 0:
+            cut = view[VIEW_CUT, out.device[share]]
+            units += hardware.cuts.charge[cut, shapes[shape, SHAPE_PROFILE]]
+        else:
+            units += UNITS * out.blocks[share]
+    return units
 
 
 @njit(cache=True, nogil=True)
-def _best_slice(
-    nodes: Nodes,
-    hardware: Hardware,
-    shapes: Shapes,
-    shape: int,
-    row: int,
-    out: Devices,
-    first: int,
-    end: int,
-) -> tuple[int, int]:
-    best, best_bits, best_key = -1, 0, _FAR
-    profile = shapes.profile[shape]
-    for device in range(nodes.model.shape[1]):
-        if not _unblocked(nodes, row, device):
-            continue
-        if not _usable(nodes, hardware, shapes, shape, row, device, MODE_MIG):
-            continue
-        cut = hardware.models.cut[nodes.model[row, device]]
-        state = nodes.slices[row, device]
-        for earlier in range(first, end):
-            if out.device[earlier] == device:
-                state |= out.bits[earlier]
-        if hardware.cuts.start[cut, state, profile] < 0:
-            continue
-        # The least growth first, then the fullest device, then the lowest index.
-        key = hardware.cuts.growth[cut, state, profile] * 16 - _ones(state)
-        if key < best_key:
-            best, best_key = device, key
-            best_bits = hardware.cuts.mask[cut, state, profile]
-    return best, best_bits
+def of_kind(view: View, shapes: Shapes, shape: int, device: int) -> bool:
+    """Whether a device is of the kind that the shape asks for."""
+    kind = shapes[shape, SHAPE_KIND]
+    return bool(kind == ANY or kind == view[VIEW_KIND, device])
 
 
 @njit(cache=True, nogil=True)
-def _unblocked(nodes: Nodes, row: int, device: int) -> bool:
-    # A device of which somebody holds blocks is not free for slices.
-    cap = nodes.blocks_cap[row, device]
-    return bool(cap >= 0 and nodes.blocks_free[row, device] == cap)
-
-
-@njit(cache=True, nogil=True)
-def _ones(state: int) -> int:
+def whole_free(view: View, shapes: Shapes, shape: int) -> int:
+    """Devices of the shape's kind with nothing on them."""
     count = 0
-    while state:
-        state &= state - 1
+    for device in range(view.shape[1]):
+        if view[VIEW_FREE, device] == WHOLE and of_kind(view, shapes, shape, device):
+            count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def blocks_needed(view: View, shapes: Shapes, shape: int, device: int) -> int:
+    """Blocks of a device that a share takes; more than 100 when it is too small."""
+    if shapes[shape, SHAPE_FORM] != FORM_MEMORY:
+        return int(shapes[shape, SHAPE_BLOCKS])
+    memory = view[VIEW_MEMORY, device]
+    if memory <= 0:
+        return _FAR
+    return int(-(-WHOLE * shapes[shape, SHAPE_DEVICE_MEMORY] // memory))
+
+
+@njit(cache=True, nogil=True)
+def best_share(view: View, shapes: Shapes, shape: int) -> int:
+    """The device that a share fills best, the first of equals; -1 when none has room."""
+    best, least = -1, _FAR
+    for device in range(view.shape[1]):
+        free = view[VIEW_FREE, device]
+        if free <= 0 or not of_kind(view, shapes, shape, device):
+            continue
+        left = free - blocks_needed(view, shapes, shape, device)
+        if 0 <= left < least:
+            best, least = device, left
+    return best
+
+
+@njit(cache=True, nogil=True)
+def best_slice(view: View, cuts: Cuts, shapes: Shapes, shape: int) -> int:
+    """The device on which a slice costs other profiles least, the fullest of equals; or -1."""
+    best, least = -1, _FAR
+    profile = shapes[shape, SHAPE_PROFILE]
+    for device in range(view.shape[1]):
+        state = view[VIEW_STATE, device]
+        if state < 0 or profile < 0 or not of_kind(view, shapes, shape, device):
+            continue
+        cut = view[VIEW_CUT, device]
+        if cuts.start[cut, state, profile] >= 0:
+            key = cuts.growth[cut, state, profile] * 16 - ones(state)
+            if key < least:
+                best, least = device, key
+    return best
+
+
+@njit(cache=True, nogil=True)
+def ones(bits: int) -> int:
+    """Bits that are set."""
+    count = 0
+    while bits:
+        bits &= bits - 1
         count += 1
     return count
 
 
 @njit(cache=True, nogil=True)
-def charge(
-    nodes: Nodes,
-    hardware: Hardware,
-    shapes: Shapes,
-    shape: int,
-    row: int,
-    out: Devices,
-    at: int,
-    end: int,
-) -> int:
-    """What shares cost of a queue's limit, in 1/56 block."""
-    units = 0
-    for share in range(at, end):
-        if out.bits[share] != 0:
-            cut = hardware.models.cut[nodes.model[row, out.device[share]]]
-            units += hardware.cuts.charge[cut, shapes.profile[shape]]
-        else:
-            units += 56 * out.blocks[share]
-    return units
+def _pick_whole(view: View, shapes: Shapes, shape: int, out: Devices, at: int) -> int:
+    wanted = shapes[shape, SHAPE_SHARES]
+    if whole_free(view, shapes, shape) < wanted:
+        return NO_FIT
+    found, device = 0, 0
+    while found < wanted:
+        if view[VIEW_FREE, device] == WHOLE and of_kind(view, shapes, shape, device):
+            out.device[at + found] = device
+            out.blocks[at + found] = WHOLE
+            out.bits[at + found] = 0
+            found += 1
+        device += 1
+    return int(wanted)
+
+
+@njit(cache=True, nogil=True)
+def _pick_slices(view: View, cuts: Cuts, shapes: Shapes, shape: int, out: Devices, at: int) -> int:
+    profile = shapes[shape, SHAPE_PROFILE]
+    for found in range(shapes[shape, SHAPE_SHARES]):
+        device = best_slice(view, cuts, shapes, shape)
+        if device < 0:
+            return NO_FIT
+        bits = cuts.mask[view[VIEW_CUT, device], view[VIEW_STATE, device], profile]
+        view[VIEW_STATE, device] |= bits
+        out.device[at + found] = device
+        out.blocks[at + found] = 0
+        out.bits[at + found] = bits
+    return int(shapes[shape, SHAPE_SHARES])

@@ -107,8 +107,7 @@ class Ledger:
         CPU, memory and blocks may go below zero: the store is right, inventories shrink.
         """
         new = list({h.attempt: h for h in holdings if self._is_new(h)}.values())
-        for holding in new:
-            self._make_room(holding)
+        self._make_room(new)
         uses = flatten([h.tasks for h in new], self.table)
         codes = take_gangs(self.table.nodes, self.table.arrays()[0].mode, uses, False)
         if codes.any():
@@ -141,10 +140,13 @@ class Ledger:
             raise AlreadyTaken(f"attempt {attempt_name(holding.attempt)} holds other things")
         return held is None
 
-    def _make_room(self, holding: Holding) -> None:
-        for task in holding.tasks:
-            wide = max((grant.index + 1 for grant in task.devices), default=0)
-            self.table.ensure(task.node, holding.cluster, task.node_name, devices=wide)
+    def _make_room(self, holdings: Iterable[Holding]) -> None:
+        known, width = self.table.row_of, self.table.nodes.model.shape[1]
+        for holding in holdings:
+            for task in holding.tasks:
+                wide = max((grant.index + 1 for grant in task.devices), default=0)
+                if task.node not in known or wide > width:
+                    self.table.ensure(task.node, holding.cluster, task.node_name, devices=wide)
 
     def _undo(self, uses: Uses, taken: np.ndarray) -> None:
         for gang in np.flatnonzero(taken).tolist():
@@ -164,7 +166,9 @@ def flatten(gangs: Sequence[Sequence[TaskPlacement]], table: NodeTable) -> Uses:
         first_grant=_offsets([len(task.devices) for task in tasks]),
         device=np.array([grant.index for grant in grants], np.int64),
         blocks=np.array([grant.blocks for grant in grants], np.int64),
-        bits=np.array([grant_bits(g.profile, g.slice_mask) for g in grants], np.int64),
+        bits=np.array(
+            [g.slice_mask and grant_bits(g.profile, g.slice_mask) for g in grants], np.int64
+        ),
     )
 
 

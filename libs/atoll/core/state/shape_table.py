@@ -13,8 +13,16 @@ from atoll.core.state.columns import (
     FORM_NONE,
     FORM_SLICES,
     FORM_WHOLE,
+    SHAPE_BLOCKS,
+    SHAPE_CPU,
+    SHAPE_DEVICE_MEMORY,
+    SHAPE_FORM,
+    SHAPE_KIND,
+    SHAPE_MEMORY,
+    SHAPE_PROFILE,
+    SHAPE_SHARES,
+    SHAPE_WIDTH,
     Shapes,
-    copy_leading,
 )
 from atoll.core.state.interning import Interner
 from atoll.core.state.mig import PROFILE_INDEX
@@ -52,8 +60,7 @@ class ShapeTable:
 
     def copy(self) -> Shapes:
         """All rows as they stand."""
-        size = max(1, len(self.values))
-        return Shapes._make(column[:size].copy() for column in self._rows)
+        return self._rows[: max(1, len(self.values))].copy()
 
     def _new(self, shape: TaskShape) -> int:
         if self._free:
@@ -63,8 +70,8 @@ class ShapeTable:
             number = len(self.values)
             self.values.append(shape)
             self._uses.append(0)
-        if number == len(self._rows.cpu):
-            self._rows = _grown(self._rows)
+        if number == len(self._rows):
+            self._rows = np.concatenate([self._rows, _empty(len(self._rows))])
         write_shape(self._rows, number, shape=shape, kinds=self._kinds)
         return number
 
@@ -82,14 +89,15 @@ def write_shape(
 ) -> None:
     """Write one shape as numbers."""
     device = shape.device
-    rows.cpu[number] = shape.cpu_milli
-    rows.memory[number] = shape.memory_bytes
-    rows.form[number] = form_of(device)
-    rows.shares[number] = device.count if device else 0
-    rows.blocks[number] = device.blocks if device else 0
-    rows.kind[number] = kinds(device.kind) if device and device.kind != ANY_KIND else ANY
-    rows.profile[number] = PROFILE_INDEX.get(device.profile, NO_PROFILE) if device else NO_PROFILE
-    rows.device_memory[number] = device.memory_bytes if device else 0
+    row = rows[number]
+    row[SHAPE_CPU] = shape.cpu_milli
+    row[SHAPE_MEMORY] = shape.memory_bytes
+    row[SHAPE_FORM] = form_of(device)
+    row[SHAPE_SHARES] = device.count if device else 0
+    row[SHAPE_BLOCKS] = device.blocks if device else 0
+    row[SHAPE_KIND] = kinds(device.kind) if device and device.kind != ANY_KIND else ANY
+    row[SHAPE_PROFILE] = PROFILE_INDEX.get(device.profile, NO_PROFILE) if device else NO_PROFILE
+    row[SHAPE_DEVICE_MEMORY] = device.memory_bytes if device else 0
 
 
 def watched_kinds(request: GangRequest, kinds: Interner[str]) -> tuple[int, ...]:
@@ -112,20 +120,4 @@ def form_of(device: DeviceRequest | None) -> int:
 
 
 def _empty(size: int) -> Shapes:
-    return Shapes(
-        cpu=np.zeros(size, np.int64),
-        memory=np.zeros(size, np.int64),
-        form=np.zeros(size, np.int8),
-        shares=np.zeros(size, np.int32),
-        blocks=np.zeros(size, np.int32),
-        kind=np.full(size, ANY, np.int32),
-        profile=np.full(size, NO_PROFILE, np.int32),
-        device_memory=np.zeros(size, np.int64),
-    )
-
-
-def _grown(rows: Shapes) -> Shapes:
-    size = len(rows.cpu)
-    grown = _empty(size * 2)
-    copy_leading(rows, grown)
-    return grown
+    return np.zeros((size, SHAPE_WIDTH), np.int64)

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from atoll.core.state.columns import Nodes, Shapes, copy_leading, scratch_copy
-from atoll.core.state.fit_kernels import NO_FIT, Hardware
+from atoll.core.state.columns import SHAPE_SHARES, Nodes, Shapes, copy_leading, scratch_copy
+from atoll.core.state.fit_kernels import NO_FIT, VIEW_ROWS, Hardware
 from atoll.core.state.ledger_kernels import Uses, give_tasks
 from atoll.core.state.statement_kernels import Journal, place
 
@@ -16,7 +16,8 @@ class Statement:
         self.nodes = scratch_copy(nodes)
         self.hardware = hardware
         self.shapes = shapes
-        self.journal = _journal(tasks=1024, shares=8192)
+        self._wide = nodes.model.shape[1]
+        self.journal = _journal(1024, 8192, self._wide)
 
     def checkpoint(self) -> int:
         """A mark to which `rollback` can return."""
@@ -29,7 +30,7 @@ class Statement:
 
     def allocate(self, shape: int, row: int, *, job: int, group: int) -> bool:
         """Take one task of `shape` on a node; False, and nothing taken, when it does not fit."""
-        self.reserve(1, int(self.shapes.shares[shape]))
+        self.reserve(1, int(self.shapes[shape, SHAPE_SHARES]))
         at = self.checkpoint()
         self.journal.job[at], self.journal.group[at] = job, group
         return place(self.nodes, self.hardware, self.shapes, self.journal, shape, row) != NO_FIT
@@ -42,7 +43,7 @@ class Statement:
         need = int(self.journal.uses.first_grant[used]) + tasks * shares + 1
         if used + tasks + 1 < have and need < wide:
             return
-        grown = _journal(max(have, (used + tasks + 1) * 2), max(wide, need * 2))
+        grown = _journal(max(have, (used + tasks + 1) * 2), max(wide, need * 2), self._wide)
         copy_leading(self.journal.uses, grown.uses)
         copy_leading(self.journal[1:], grown[1:])
         self.journal = grown
@@ -52,7 +53,7 @@ class Statement:
         return self.journal.uses.row[mark : self.checkpoint()]
 
 
-def _journal(tasks: int, shares: int) -> Journal:
+def _journal(tasks: int, shares: int, devices: int) -> Journal:
     uses = Uses(
         first_task=np.zeros(1, np.int64),
         row=np.zeros(tasks, np.int64),
@@ -63,5 +64,6 @@ def _journal(tasks: int, shares: int) -> Journal:
         blocks=np.zeros(shares, np.int64),
         bits=np.zeros(shares, np.int64),
     )
-    ints = [np.zeros(tasks, np.int64) for _ in range(4)]
-    return Journal(uses, np.zeros(1, np.int64), *ints)
+    job, group, shape, units = (np.zeros(tasks, np.int64) for _ in range(4))
+    seen = np.zeros((VIEW_ROWS, devices), np.int64)
+    return Journal(uses, np.zeros(1, np.int64), job, group, shape, units, seen)

@@ -6,8 +6,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from atoll.core.state.columns import Nodes, Shapes
-from atoll.core.state.fit_kernels import NO_FIT, Devices, Hardware, charge, pick
+from atoll.core.state.columns import SHAPE_CPU, SHAPE_MEMORY, Nodes, Shapes
+from atoll.core.state.fit_kernels import NO_FIT, Devices, Hardware, View, charge, pick
 from atoll.core.state.ledger_kernels import Uses, take_task
 
 
@@ -25,6 +25,8 @@ class Journal(NamedTuple):
     """Row of the shape table."""
     units: NDArray[np.int64]
     """Charge in 1/56 block."""
+    seen: View
+    """Room to look at a node."""
 
 
 @njit(cache=True, nogil=True)
@@ -38,22 +40,27 @@ def has_room(journal: Journal, shares: int) -> bool:
 
 @njit(cache=True, nogil=True)
 def place(
-    nodes: Nodes, hardware: Hardware, shapes: Shapes, journal: Journal, shape: int, row: int
+    nodes: Nodes,
+    hardware: Hardware,
+    shapes: Shapes,
+    journal: Journal,
+    shape: int,
+    row: int,
 ) -> int:
     """Take one task and note it; its charge, or NO_FIT. There must be room."""
     uses = journal.uses
     task = journal.size[0]
     at = uses.first_grant[task]
     out = Devices(uses.device, uses.blocks, uses.bits)
-    shares = pick(nodes, hardware, shapes, shape, row, out, at)
+    shares = pick(nodes, hardware, shapes, shape, row, journal.seen, out, at)
     if shares == NO_FIT:
         return NO_FIT
     journal.shape[task] = shape
     uses.row[task] = row
-    uses.cpu[task] = shapes.cpu[shape]
-    uses.memory[task] = shapes.memory[shape]
+    uses.cpu[task] = shapes[shape, SHAPE_CPU]
+    uses.memory[task] = shapes[shape, SHAPE_MEMORY]
     uses.first_grant[task + 1] = at + shares
-    units = charge(nodes, hardware, shapes, shape, row, out, at, at + shares)
+    units = charge(hardware, shapes, shape, journal.seen, out, at, at + shares)
     journal.units[task] = units
     journal.size[0] = task + 1
     take_task(nodes, uses, task)
