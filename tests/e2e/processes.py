@@ -11,7 +11,7 @@ from pathlib import Path
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-READY_WITHIN_S = 60.0
+READY_WITHIN_S = 120.0
 END_WITHIN_S = 20.0
 
 

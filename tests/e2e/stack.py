@@ -95,6 +95,11 @@ class Stack:
         """All of them."""
         return [self.submission, *self.placements, *self.dispatches, *self.agents.values()]
 
+    def add_placement(self) -> ServiceProcess:
+        """Another placement replica, not started yet."""
+        self.placements.append(self._service("placement"))
+        return self.placements[-1]
+
     def add_agent(
         self, cluster: str, *, description: object = SMALL, name: str = "", **env: str
     ) -> ServiceProcess:

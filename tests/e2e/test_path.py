@@ -1,0 +1,85 @@
+"""The path of a job, from submit to its end, over real servers and processes."""
+
+import asyncio
+import json
+
+from tests.e2e.load import Load, job, quiet, rows, value
+from tests.e2e.oracle import check
+from tests.e2e.stack import Stack, metrics_of
+
+
+async def test_jobs_of_every_shape_run_once_and_end(stack: Stack) -> None:
+    await stack.start(("alpha", "beta"))
+    async with stack.client() as client:
+        specs = [
+            job("whole", gpus="H100:8"),
+            job("share", gpus="H100:0.25"),
+            job("cpu", resources={"cpus": 2}),
+            job("gang", num_nodes=4, topology={"same": "rack"}),
+            job("array", array=5),
+        ]
+        jobs = await client.submit(specs)
+        ids = [one.id for one in jobs]
+        assert len(ids) == 9
+        await quiet(stack, ids)
+        states = {one.id: (await client.get(one.id)).state for one in jobs}
+    assert set(states.values()) == {"SUCCEEDED"}
+    runs = await check(stack, ids)
+    assert len(runs) == 9
+
+
+async def test_dependents_wait_and_follow_or_are_cancelled(stack: Stack) -> None:
+    await stack.start()
+    async with stack.client() as client:
+        jobs = await client.submit([
+            job("first", seconds=0.5),
+            job("then", depends_on=["first"]),
+            job("fails", envs={"ATOLL_SIM_SECONDS": "0.2", "ATOLL_SIM_EXIT": "3"}),
+            job("never", depends_on=["fails"]),
+            job("never-either", depends_on=["never"]),
+        ])
+        ids = [one.id for one in jobs]
+        await quiet(stack, ids)
+    found = dict(await rows(stack, "SELECT name, state::text FROM jobs"))
+    assert found == {
+        "first": "SUCCEEDED",
+        "then": "SUCCEEDED",
+        "fails": "FAILED",
+        "never": "CANCELLED",
+        "never-either": "CANCELLED",
+    }
+    runs = {run.job: run for run in await check(stack, ids)}
+    assert runs[ids[0]].ended is not None
+    assert runs[ids[0]].ended <= runs[ids[1]].begun
+
+
+async def test_one_trace_goes_from_the_submit_to_the_run(stack: Stack) -> None:
+    await stack.start()
+    async with stack.client() as client:
+        one = await client.submit(job("traced"))
+        await quiet(stack, [one.id])
+        trace = await value(stack, "SELECT trace FROM jobs WHERE id = $1", one.id)
+    trace_id = trace.split("-")[1]
+    await asyncio.sleep(1.0)  # exporters write within 0.2 s
+    lines = (stack.folder / "traces.jsonl").read_text().splitlines()
+    spans = [json.loads(line) for line in lines]
+    mine = [s for s in spans if s["context"]["trace_id"] == f"0x{trace_id}"]
+    services = {s["resource"]["attributes"]["service.name"] for s in mine}
+    assert services >= {"atoll-submission", "atoll-placement", "atoll-dispatch", "atoll-agent"}
+
+
+async def test_cancels_race_with_starts_and_every_job_ends_once(stack: Stack) -> None:
+    await stack.start()
+    async with stack.client() as client:
+        async with Load(client, batch=10, pause_s=0.02) as load:
+            cancelled: list[int] = []
+            while len(cancelled) < 150:
+                await load.reach(len(cancelled) + 10)
+                batch = load.acknowledged[len(cancelled) : len(cancelled) + 10]
+                await client.cancel(batch)
+                cancelled += batch
+        await quiet(stack, load.acknowledged)
+    await check(stack, load.acknowledged)
+    ends = dict(await rows(stack, "SELECT state::text, count(*) FROM jobs GROUP BY 1"))
+    assert ends.get("CANCELLED", 0) > 0
+    assert metrics_of(stack.placements[0])["atoll_placement_ledger_differences_count"] == 0
