@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from atoll.client.spec.models import Spec
 from atoll.client.spec.reader import MOST_BYTES, Document, Path, read_documents
-from atoll.client.spec.rules import broken_rules, not_supported_yet
+from atoll.client.spec.rules import broken_rules, rules_of_keys
 from atoll.client.spec.violations import field_name, line_of, violations_of, with_line
 from atoll.core.model.errors import FieldViolation, InvalidInput
 
@@ -59,12 +59,12 @@ def job_name(text: str) -> str:
 
 
 def _parsed(values: object) -> tuple[Spec | None, list[Found]]:
-    not_yet = list(not_supported_yet(values))
+    of_keys = list(rules_of_keys(values))
     try:
         spec = Spec.model_validate(values)
     except ValidationError as error:
-        return None, [*violations_of(error), *not_yet]
-    return spec, [*broken_rules(spec), *not_yet]
+        return None, [*violations_of(error), *of_keys]
+    return spec, [*broken_rules(spec), *of_keys]
 
 
 def _named(spec: Spec, name: str) -> Spec:

@@ -16,19 +16,22 @@ def broken_rules(spec: Spec) -> Iterator[tuple[Path, FieldViolation]]:
         yield path, FieldViolation("", message)
 
 
-def not_supported_yet(values: object) -> Iterator[tuple[Path, FieldViolation]]:
-    """Keys of a raw spec that have no meaning yet: refused by name, never ignored."""
+def rules_of_keys(values: object) -> Iterator[tuple[Path, FieldViolation]]:
+    """What can be said of the keys alone, even when values cannot be read.
+
+    Keys that have no meaning yet are refused by name, never ignored.
+    """
     if not isinstance(values, Mapping):
         return
     for key in NOT_YET:
         if values.get(key) is not None:
             message = "not supported yet; leave it out"
             yield (key,), FieldViolation(key, message, ErrorCode.NOT_SUPPORTED_YET)
+    if values.get("run") is None and not values.get("groups"):
+        yield ("run",), FieldViolation("run", "is missing: the command that every task runs")
 
 
 def _about_work(spec: Spec) -> Iterator[Found]:
-    if spec.run is None and not spec.groups:
-        yield ("run",), "is missing: the command that every task runs"
     yield from _about_size(spec, ())
     for n, group in enumerate(spec.groups):
         yield from _about_size(group, ("groups", n))
