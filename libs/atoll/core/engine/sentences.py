@@ -21,8 +21,8 @@ _CLUSTER: Final = {
 CLUSTER_CODES: Final = frozenset(_CLUSTER)
 
 _NODE: Final = {
-    ReasonCode.NODE_UNSCHEDULABLE: ("are down or cordoned", "uncordon or repair them"),
-    ReasonCode.NODE_SUSPECT: ("are suspect until their next inventory", "wait for it"),
+    ReasonCode.NODE_UNSCHEDULABLE: ("down or cordoned", "uncordon or repair them"),
+    ReasonCode.NODE_SUSPECT: ("suspect until a later inventory", "wait for it"),
 }
 
 
@@ -37,10 +37,10 @@ def node_reason(code: ReasonCode, shape: TaskShape, *, available: int, nodes: in
     """What is wrong with some nodes; `available` is the most that one of them has."""
     if code in _NODE:
         state, advice = _NODE[code]
-        return Reason(code, f"{_nodes(nodes)} {state}", count=nodes, help=advice)
+        return Reason(code, f"{state}: {_nodes(nodes)}", count=nodes, help=advice)
     if code is ReasonCode.LABELS_MISMATCH:
         wanted = ", ".join(f"{key}={value}" for key, value in shape.labels)
-        return Reason(code, f"{_nodes(nodes)} lack the labels {wanted}", count=nodes)
+        return Reason(code, f"labels {wanted} missing on {_nodes(nodes)}", count=nodes)
     if code is ReasonCode.CPU_SHORT:
         return _short(code, shape.cpu_milli, available, unit="milli-CPU", nodes=nodes)
     if code is ReasonCode.MEMORY_SHORT:
@@ -104,7 +104,9 @@ def amount(value: int, unit: str) -> str:
     """An amount as people say it."""
     if unit == "bytes":
         return f"{value / _GIB:.4g} GiB"
-    return f"{value / 1000:g} CPUs" if unit == "milli-CPU" else f"{value} {unit}"
+    if unit == "milli-CPU":
+        return f"{value / 1000:g} CPU" + ("s" if value != 1000 else "")
+    return f"{value} {unit}"
 
 
 def _nodes(count: int) -> str:
@@ -113,8 +115,8 @@ def _nodes(count: int) -> str:
 
 def _short(code: ReasonCode, needed: int, available: int, *, unit: str, nodes: int) -> Reason:
     message = (
-        f"{_nodes(nodes)} have less than {amount(needed, unit)} free,"
-        f" the best has {amount(max(0, available), unit)}"
+        f"less than {amount(needed, unit)} free on {_nodes(nodes)},"
+        f" the best has {amount(available, unit)}"
     )
     return Reason(code, message, needed=needed, available=available, unit=unit, count=nodes)
 
@@ -123,15 +125,17 @@ def _device_reason(code: ReasonCode, shape: TaskShape, *, available: int, nodes:
     device = shape.device
     if device is None:
         raise ValueError(f"{code} is no reason for a task without devices")
-    words = device_words(device)
     if code is ReasonCode.DEVICE_KIND_ABSENT:
-        form = "to be cut in slices" if device.profile else "to be had whole or in blocks"
-        message = f"{_nodes(nodes)} have no {device.kind or 'device'} {form}"
+        form = "in slices" if device.profile else "whole or in blocks"
+        kind = device.kind or "device"
+        message = f"no {kind} that is handed out {form} on {_nodes(nodes)}"
         return Reason(code, message, count=nodes)
     if code is ReasonCode.PROFILE_ABSENT:
-        message = f"on {_nodes(nodes)} no device can be cut into {device.profile}"
+        message = f"no device that can be cut into {device.profile} on {_nodes(nodes)}"
         return Reason(code, message, count=nodes)
     unit = "slices" if device.profile else "devices" if device.whole else "blocks"
     needed = device.count if unit != "blocks" else device.blocks
-    message = f"{_nodes(nodes)} have less than {words} free, the best has {available} {unit}"
+    message = (
+        f"less than {device_words(device)} free on {_nodes(nodes)}, the best has {available} {unit}"
+    )
     return Reason(code, message, needed=needed, available=available, unit=unit, count=nodes)
