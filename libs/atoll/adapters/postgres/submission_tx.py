@@ -9,6 +9,7 @@ from atoll.adapters.postgres.rows import JOB_INSERTED, job_fixed, job_mutable
 from atoll.core.model.ids import ClusterName, JobId, NodeId, QueueName, Tenant
 from atoll.core.model.job import Job, Queue, SubmitRequest
 from atoll.core.model.lifecycle import JobState
+from atoll.ports.store.submission import Intake
 
 # Waits for transactions that hold the same keys. Arrays of arrays must be even, so the lists of
 # jobs travel as text.
@@ -32,6 +33,22 @@ TALLIES: Final = """
 SELECT queue, state, sum(jobs)::bigint AS jobs FROM queue_tallies
 WHERE queue = ANY($1::text[]) GROUP BY queue, state HAVING sum(jobs) <> 0
 """
+# The CTEs are made once each, whatever the number of queues; the last one keeps a row without any.
+INTAKE: Final = f"""
+WITH found AS MATERIALIZED (
+    SELECT {QUEUE_COLUMNS} FROM queues q WHERE q.name = ANY($1::text[])
+    ORDER BY q.name FOR KEY SHARE
+), waiting AS MATERIALIZED (
+    SELECT queue, sum(jobs)::bigint AS jobs FROM queue_tallies
+    WHERE queue = ANY($1::text[]) AND state IN ('QUEUED', 'HELD') GROUP BY queue
+), fresh AS MATERIALIZED (
+    SELECT array_agg(nextval('job_ids')) AS ids FROM generate_series(1, $2)
+), about AS MATERIALIZED (
+    SELECT extract(epoch FROM now())::double precision AS at, ids FROM fresh
+)
+SELECT about.at, about.ids, coalesce(waiting.jobs, 0) AS waiting_jobs, found.*
+FROM about LEFT JOIN found ON true LEFT JOIN waiting ON waiting.queue = found.name
+"""
 WAITING: Final = frozenset({JobState.QUEUED, JobState.HELD})
 ADD_QUEUE: Final = """
 INSERT INTO queues (
@@ -51,6 +68,18 @@ WHERE cluster = $1 AND name = $2 RETURNING id
 
 class PostgresSubmissionTx(LiveRowsTx):
     """One transaction of submission."""
+
+    async def intake(self, names: Iterable[QueueName], *, jobs: int) -> Intake:
+        """`queues`, `queued_counts`, `next_job_ids` and `now` in one round trip."""
+        rows = await self._sql.rows(INTAKE, list(names), jobs)
+        self._now = now = float(rows[0]["at"])
+        found = {QueueName(row["name"]): row for row in rows if row["name"] is not None}
+        return Intake(
+            queues={name: queue_from(row) for name, row in found.items()},
+            queued={name: row["waiting_jobs"] for name, row in found.items()},
+            ids=tuple(sorted(JobId(number) for number in rows[0]["ids"] or ())),
+            now=now,
+        )
 
     async def next_job_ids(self, count: int) -> list[JobId]:
         """Fresh ids, ascending."""

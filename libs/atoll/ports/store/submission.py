@@ -53,8 +53,26 @@ class WatchPage:
     cursor: Cursor
 
 
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What taking jobs in begins with."""
+
+    queues: Mapping[QueueName, Queue]
+    """Those asked for that exist, share-locked against deletion."""
+    queued: Mapping[QueueName, int]
+    """Jobs QUEUED or HELD by queue."""
+    ids: tuple[JobId, ...]
+    """Fresh ids, ascending."""
+    now: float
+    """Database time of the transaction, unix seconds."""
+
+
 class SubmissionTx(LiveRows, Protocol):
     """One transaction of submission."""
+
+    async def intake(self, names: Iterable[QueueName], *, jobs: int) -> Intake:
+        """`queues`, `queued_counts`, `next_job_ids` and `now` in one round trip."""
+        ...
 
     async def next_job_ids(self, count: int) -> list[JobId]:
         """Fresh ids, ascending."""

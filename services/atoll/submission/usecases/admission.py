@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from atoll.core.engine.capacity import CapacitySummary, fits_ever
-
 from atoll.core.model.errors import ErrorCode, FieldViolation, InvalidInput
 from atoll.core.model.ids import DEFAULT_SHARD, ShardId
 from atoll.core.model.inventory import Cluster, ClusterState, Node

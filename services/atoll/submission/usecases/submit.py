@@ -32,9 +32,9 @@ from atoll.submission.usecases.notify import Notifier
 from atoll.submission.usecases.write_jobs import (
     Call,
     Submitted,
+    check_calls,
     make_call,
     outcome,
-    refusals,
     write_calls,
 )
 
@@ -108,9 +108,7 @@ class Submitter:
         shards = await self._admitted(actor, submission.drafts, members)
         call = self._call(actor, submission, members=members, shards=shards)
         async with self._store.begin() as tx:
-            refused = await refusals(tx, [call], most_queued=self._most_queued)
-        for refusal in refused.values():
-            raise refusal
+            await check_calls(tx, [call], most_queued=self._most_queued)
 
     def _checked(self, drafts: Sequence[Draft]) -> tuple[Member, ...]:
         check_drafts(drafts, profiles=self._profiles)

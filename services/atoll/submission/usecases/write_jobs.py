@@ -10,7 +10,7 @@ from atoll.core.model.job import Job, Queue, SubmitRequest
 from atoll.core.model.lifecycle import JobState
 from atoll.core.model.messages import ChangeKind, Event
 from atoll.ports.store.common import Change
-from atoll.ports.store.submission import SubmissionTx
+from atoll.ports.store.submission import Intake, SubmissionTx
 from atoll.submission.usecases.actor import Actor
 from atoll.submission.usecases.bounds import Rooms
 from atoll.submission.usecases.drafts import Member, with_ids
@@ -56,23 +56,27 @@ async def write_calls(
     tx: SubmissionTx, calls: Sequence[Call], *, most_queued: int
 ) -> list[Submitted | DomainError]:
     """By call: what it wrote, or why it was refused. Refused calls leave nothing behind."""
-    refused = await refusals(tx, calls, most_queued=most_queued)
+    intake = await _intake(tx, calls)
+    refused = refusals(intake, calls, most_queued=most_queued)
     taken = [call for call in calls if call.request.key not in refused]
-    written = await _write(tx, taken) if taken else {}
+    written = await _write(tx, taken, intake) if taken else {}
     return [refused.get(call.request.key) or written[call.request.key] for call in calls]
 
 
-async def refusals(
-    tx: SubmissionTx, calls: Sequence[Call], *, most_queued: int
-) -> dict[str, DomainError]:
+async def check_calls(tx: SubmissionTx, calls: Sequence[Call], *, most_queued: int) -> None:
+    """Raise the first refusal that `write_calls` would give; nothing is written."""
+    refused = refusals(await _intake(tx, calls, jobs=0), calls, most_queued=most_queued)
+    for refusal in refused.values():
+        raise refusal
+
+
+def refusals(intake: Intake, calls: Sequence[Call], *, most_queued: int) -> dict[str, DomainError]:
     """By request key: why a call cannot be written now; those that can are left out."""
-    names = sorted({name for call in calls for name in call.adding})
-    queues = await tx.queues(names)
-    rooms = Rooms(queues, await tx.queued_counts(list(queues)), most_queued=most_queued)
+    rooms = Rooms(intake.queues, intake.queued, most_queued=most_queued)
     found: dict[str, DomainError] = {}
     for call in calls:
         try:
-            _require_queues(call, queues)
+            _require_queues(call, intake.queues)
             rooms.take(call.adding)
         except DomainError as refusal:
             found[call.request.key] = refusal
@@ -90,6 +94,12 @@ def outcome(call: Call, standing: SubmitRequest) -> Submitted | DomainError:
     )
 
 
+async def _intake(tx: SubmissionTx, calls: Sequence[Call], *, jobs: int | None = None) -> Intake:
+    names = sorted({name for call in calls for name in call.adding})
+    count = sum(len(call.members) for call in calls) if jobs is None else jobs
+    return await tx.intake(names, jobs=count)
+
+
 def _require_queues(call: Call, queues: Mapping[QueueName, Queue]) -> None:
     for name in call.adding:
         queue = queues.get(name)
@@ -101,8 +111,10 @@ def _require_queues(call: Call, queues: Mapping[QueueName, Queue]) -> None:
             )
 
 
-async def _write(tx: SubmissionTx, calls: Sequence[Call]) -> dict[str, Submitted | DomainError]:
-    ids = iter(await tx.next_job_ids(sum(len(call.members) for call in calls)))
+async def _write(
+    tx: SubmissionTx, calls: Sequence[Call], intake: Intake
+) -> dict[str, Submitted | DomainError]:
+    ids = iter(intake.ids)
     numbered = [(call, tuple(next(ids) for _ in call.members)) for call in calls]
     standing = await tx.add_requests([replace(call.request, jobs=jobs) for call, jobs in numbered])
     results: dict[str, Submitted | DomainError] = {}
@@ -114,12 +126,13 @@ async def _write(tx: SubmissionTx, calls: Sequence[Call]) -> dict[str, Submitted
             results[call.request.key] = Submitted(jobs, replayed=False)
             new.append((call, jobs))
     if new:
-        await _insert(tx, new)
+        await _insert(tx, new, now=intake.now)
     return results
 
 
-async def _insert(tx: SubmissionTx, new: Sequence[tuple[Call, tuple[JobId, ...]]]) -> None:
-    now = await tx.now()
+async def _insert(
+    tx: SubmissionTx, new: Sequence[tuple[Call, tuple[JobId, ...]]], *, now: float
+) -> None:
     jobs = [job for call, ids in new for job in _jobs(call, ids, now)]
     await tx.add_jobs(jobs)
     await tx.add_events([
