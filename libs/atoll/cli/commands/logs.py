@@ -11,6 +11,7 @@ from atoll.cli.options import DEFAULT_CONNECTION, Connection
 from atoll.client.job import Job
 from atoll.client.streams import ALL_RANKS
 from atoll.client.views import JobInfo
+from atoll.core.model.errors import ErrorCode, FailedPrecondition
 
 
 def logs(
@@ -40,15 +41,20 @@ def logs(
     with connection.client() as client, Notes() as notes:
         job = client.get(job_id)
         try:
-            info = follow_to_end(job, notes, view) if follow else _once(job, view)
+            info = follow_to_end(job, notes, view) if follow else _once(job, view, notes)
         except KeyboardInterrupt:
             notes.rest()
             return detached([job_id], "logs -f")
     return exits.of_state(info.state)
 
 
-def _once(job: Job, view: View) -> JobInfo:
+def _once(job: Job, view: View, notes: Notes) -> JobInfo:
     output = Output(many=job.info.task_count > 1 and view.rank == ALL_RANKS)
-    stream(job, view, output, follow=False)
+    try:
+        stream(job, view, output, follow=False)
+    except FailedPrecondition as error:
+        if error.code is not ErrorCode.ATTEMPT_NOT_FOUND:
+            raise
+        notes.say(f"{error.message}; `atoll logs -f {job.id}` waits for it")
     output.end()
     return job.refresh().info

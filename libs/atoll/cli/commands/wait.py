@@ -39,10 +39,11 @@ def wait(
         quiet: Do not tell progress.
         connection: Where the control plane is.
     """
+    timeout_s = _seconds(timeout)
     with connection.client() as client, Notes(quiet=quiet) as notes:
         jobs = [client.get(job_id) for job_id in dict.fromkeys(job_ids)]
         try:
-            _await_all(client, jobs, timeout_s=_seconds(timeout), notes=notes)
+            _await_all(client, jobs, timeout_s=timeout_s, notes=notes)
         except TimedOut:
             notes.say(_late(jobs))
             return _at_timeout(jobs)

@@ -1,0 +1,40 @@
+"""The command in this process, against a fake control plane."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from atoll.cli.main import run
+from tests.client.fake import Server
+from tests.client.fixtures import clean_environment as clean_environment
+from tests.client.fixtures import server as server
+from tests.client.fixtures import world as world
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command line came to."""
+
+    code: int
+    out: str
+    err: str
+
+
+Atoll = Callable[..., Done]
+
+
+@pytest.fixture
+def atoll(
+    server: Server, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> Atoll:
+    monkeypatch.setenv("ATOLL_ENDPOINT", server.address)
+    monkeypatch.setenv("ATOLL_PLACEMENT", server.address)
+
+    def call(*words: str) -> Done:
+        capfdbinary.readouterr()
+        code = run(words)
+        captured = capfdbinary.readouterr()
+        return Done(code, captured.out.decode(), captured.err.decode())
+
+    return call
