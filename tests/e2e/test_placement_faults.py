@@ -121,15 +121,15 @@ async def test_reply_to_a_commit_is_lost(stack: Stack) -> None:
         await stack.start(("alpha",), placements=1)
         leader = stack.placements[0]
         leader.kill()
-        leader.start(ATOLL_DSN=behind)
+        leader.start(ATOLL_DSN=behind, ATOLL_FAILPOINT="placement.before_commit:pause:8")
         await stack.leader()
         async with stack.client() as client:
             async with Load(client) as load:
-                for _ in range(3):
-                    await load.reach(len(load.acknowledged) + 40)
-                    proxy.drop_server_bytes()
-                    await eventually(lambda: proxy.dropped_bytes > 0)
-                    proxy.heal()
+                await eventually(lambda: frozen(leader), within_s=60)
+                proxy.drop_server_bytes()
+                leader.resume()
+                await eventually(lambda: proxy.dropped_bytes > 0)
+                proxy.heal()
                 await load.reach(len(load.acknowledged) + 40)
             await quiet(stack, load.acknowledged)
         assert metrics_of(leader)["atoll_placement_reloads_total"] >= 1
