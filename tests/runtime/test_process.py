@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 
+import grpc
 import pytest
 
 from atoll.api.submission.v1 import submission_pb2 as api
 from atoll.api.submission.v1 import submission_pb2_grpc as api_grpc
 from atoll.runtime.rpc.channel import channel
 from atoll.runtime.settings import ServiceSettings
+from tests.runtime.echo import BUG, METHOD
 
 MAIN = [sys.executable, "-m", "tests.runtime.echo_main"]
 ROOT = Path(__file__).parents[2]
@@ -89,6 +91,25 @@ async def test_it_serves_calls_metrics_and_probes_until_sigterm() -> None:
         await service.logged("stopped")
         assert await service.ended() == 0
         assert {line["service"] for line in service.lines} == {"echo"}
+
+
+async def test_the_log_of_a_call_says_whose_it_is() -> None:
+    trace = "a" * 32
+    metadata = (
+        ("x-atoll-principal", "ann"),
+        ("x-request-id", "r-1"),
+        ("traceparent", f"00-{trace}-{'b' * 16}-01"),
+    )
+    async with started() as service:
+        address = (await service.logged("serving"))["address"]
+        async with channel(address, ServiceSettings()) as dialled:
+            stub: Any = api_grpc.SubmissionServiceStub(dialled)
+            with pytest.raises(grpc.aio.AioRpcError):
+                await stub.GetJob(api.GetJobRequest(job_id=BUG), metadata=metadata)
+        line = await service.logged("call failed")
+        assert (line["principal"], line["tenant"], line["request_id"]) == ("ann", "default", "r-1")
+        assert (line["rpc_method"], line["trace_id"]) == (METHOD, trace)
+        assert "ZeroDivisionError" in line["exception"]
 
 
 async def test_a_present_call_may_end_while_it_drains() -> None:

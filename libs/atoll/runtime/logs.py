@@ -1,5 +1,7 @@
 """Logging: one JSON object (or one console line) per event on stderr, with trace and job ids.
 
+What is logged while a call is served says who made it, without costing calls that log nothing.
+
 `bound(job_id=…)` adds ids to everything that is logged inside a block. Libraries that log through
 the standard library come out in the same form.
 """
@@ -14,6 +16,7 @@ import structlog
 from structlog.typing import EventDict, FilteringBoundLogger, Processor, WrappedLogger
 
 from atoll.runtime import tracing
+from atoll.runtime.rpc.caller import log_fields
 
 
 def configure(level: str, *, form: str, service: str) -> None:
@@ -63,8 +66,15 @@ def _shared(service: str) -> list[Processor]:
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         add_service,
+        _add_caller,
         _add_trace,
     ]
+
+
+def _add_caller(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    for key, value in log_fields().items():
+        event.setdefault(key, value)
+    return event
 
 
 def _add_trace(_: WrappedLogger, __: str, event: EventDict) -> EventDict:

@@ -9,9 +9,11 @@ import grpc
 
 from atoll.api.submission.v1 import submission_pb2 as api
 from atoll.api.submission.v1 import submission_pb2_grpc as api_grpc
+from atoll.core.model.errors import DomainError
 from atoll.core.model.ids import ClusterName, JobId, QueueName
 from atoll.runtime import logs, tracing
 from atoll.runtime.rpc.caller import current
+from atoll.submission import telemetry
 from atoll.submission.intake import filter_of, submission_of
 from atoll.submission.usecases.actor import Actor
 from atoll.submission.usecases.change_jobs import JobChanger
@@ -19,8 +21,9 @@ from atoll.submission.usecases.clusters import Clusters
 from atoll.submission.usecases.jobs import JobReader, JobView
 from atoll.submission.usecases.logs import Logs, LogsWanted
 from atoll.submission.usecases.queues import Queues, QueueView
-from atoll.submission.usecases.submit import Submitter
+from atoll.submission.usecases.submit import Submission, Submitter
 from atoll.submission.usecases.watch import Watched, Watcher
+from atoll.submission.usecases.write_jobs import Submitted
 from atoll.wire.cluster import cluster_node_to_proto, cluster_to_proto
 from atoll.wire.event import event_to_proto
 from atoll.wire.job import job_to_proto
@@ -59,7 +62,7 @@ class SubmissionServicer(api_grpc.SubmissionServiceServicer):
         if check_only:
             await self._use.submitter.check(_actor(), submission)
             return api.SubmitJobsResponse()
-        done = await self._use.submitter.submit(_actor(), submission)
+        done = await self._submit(submission)
         return api.SubmitJobsResponse(job_ids=done.jobs, replayed=done.replayed)
 
     async def GetJob(self, request: api.GetJobRequest, context: Context) -> api.GetJobResponse:
@@ -206,6 +209,18 @@ class SubmissionServicer(api_grpc.SubmissionServiceServicer):
         """Take a cordon back."""
         await self._set_cordon(request.cluster, request.node, on=False, reason="")
         return api.UncordonResponse()
+
+    async def _submit(self, submission: Submission) -> Submitted:
+        try:
+            done = await self._use.submitter.submit(_actor(), submission)
+        except DomainError as refusal:
+            telemetry.REFUSED.labels(refusal.code.value).inc()
+            raise
+        if done.replayed:
+            telemetry.REPLAYED.inc()
+        else:
+            telemetry.SUBMITTED.inc(len(done.jobs))
+        return done
 
     async def _set_cordon(self, cluster: str, node: str, *, on: bool, reason: str) -> None:
         name = ClusterName(cluster)

@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from atoll.ports.store.upkeep import Retention
 from atoll.runtime.settings import Listen, StoreSettings
 
 
@@ -24,3 +25,27 @@ class SubmissionSettings(StoreSettings):
         le=600,
         description="seconds after which a dead server leaves the registry",
     )
+    keep_jobs_s: float = Field(
+        default=Retention().jobs_s, ge=60, description="seconds that ended jobs are kept"
+    )
+    keep_requests_s: float = Field(
+        default=Retention().requests_s,
+        ge=60,
+        description="seconds for which a repeated submit finds its jobs",
+    )
+    keep_decisions_s: float = Field(
+        default=Retention().decisions_s, ge=60, description="seconds that dealt decisions are kept"
+    )
+    keep_events_s: float = Field(
+        default=Retention().events_s, ge=120, description="seconds that a watch may stay away"
+    )
+
+    @property
+    def retention(self) -> Retention:
+        """How long what is over is kept."""
+        return Retention(
+            jobs_s=self.keep_jobs_s,
+            requests_s=self.keep_requests_s,
+            decisions_s=self.keep_decisions_s,
+            events_s=self.keep_events_s,
+        )

@@ -1,7 +1,6 @@
 """Puts the submission service together from its settings."""
 
 from atoll.adapters.postgres.store import PostgresStore
-
 from atoll.api.submission.v1 import submission_pb2_grpc
 from atoll.core.state.mig import ALL_PROFILES
 from atoll.ports.clock import Clock, Ids
@@ -12,7 +11,9 @@ from atoll.runtime import outside
 from atoll.runtime.process import Process, run
 from atoll.runtime.rpc.channel import channel
 from atoll.runtime.rpc.server import Add
+from atoll.submission import telemetry
 from atoll.submission.agent_logs import DispatchLogs
+from atoll.submission.loops import Keeper
 from atoll.submission.servicer import SubmissionServicer, UseCases
 from atoll.submission.settings import SubmissionSettings
 from atoll.submission.usecases.admission import Admission
@@ -57,7 +58,7 @@ async def serve(process: Process[SubmissionSettings]) -> None:
         max_queued_jobs=settings.max_queued_jobs,
     )
     process.exits.push_async_callback(built.close)
-    _ = process.supervisor.start("event hints", built.wake.run)
+    _start_loops(process, built, store)
     server = process.server_for(built.services())
     await server.start()
     if settings.etcd_endpoints:
@@ -67,6 +68,19 @@ async def serve(process: Process[SubmissionSettings]) -> None:
     built.wake.stop()
     await source.close()
     await server.drain()
+
+
+def _start_loops(
+    process: Process[SubmissionSettings], built: "Submission", store: PostgresStore
+) -> None:
+    keeper = Keeper(store.upkeep, process.settings.retention, clock=process.clock, ids=process.ids)
+    loops = {
+        "event hints": built.wake.run,
+        "maintain": keeper.maintain,
+        "prune": keeper.prune,
+    }
+    for name, loop in loops.items():
+        _ = process.supervisor.start(name, loop)
 
 
 class Submission:
@@ -93,6 +107,7 @@ class Submission:
             ids=ids,
             profiles=ALL_PROFILES,
             most_queued=max_queued_jobs,
+            committed=telemetry.committed,
         )
         self.use_cases = UseCases(
             submitter=self._submitter,

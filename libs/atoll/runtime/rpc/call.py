@@ -47,7 +47,7 @@ class CallScope:
     async def around(self, method: str, context: Context) -> AsyncIterator[None]:
         """Serve one call inside; `method` is `package.Service/Method`."""
         begun = self._clock.monotonic()
-        who = caller.caller_of(context.invocation_metadata() or ())
+        who = caller.caller_of(context.invocation_metadata() or (), method=method)
         token = caller.current.set(who)
         code = "OK"
         try:
@@ -63,13 +63,13 @@ class CallScope:
                 except BaseException as error:
                     code = _code_of(error, context)
                     _mark(span, code)
-                    await self._refuse(error, method, context)
+                    await self._refuse(error, context)
                     raise
         finally:
             caller.current.reset(token)
             DURATION.labels(SYSTEM, method, code).observe(self._clock.monotonic() - begun)
 
-    async def _refuse(self, error: BaseException, method: str, context: Context) -> None:
+    async def _refuse(self, error: BaseException, context: Context) -> None:
         match error:
             case DomainError():
                 await _abort(context, bounded_status(error))
@@ -80,7 +80,7 @@ class CallScope:
                 return
             case Exception():
                 number = self._ids.uuid()
-                log.error("call failed", rpc_method=method, error_id=number, exc_info=error)
+                log.error("call failed", error_id=number, exc_info=error)
                 await _abort(context, _internal(number))
             case _:
                 return

@@ -4,7 +4,7 @@ What depends on the store (queues, dependencies, capacity) may have changed sinc
 for the first time: a repeated call finds its jobs even when it would be refused by now.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -61,7 +61,7 @@ class Submitter:
     """Takes jobs in.
 
     `profiles` are the MIG profiles that exist anywhere; `most_queued` is the bound of queues that
-    have none of their own.
+    have none of their own; `committed` is told of each transaction: jobs in it, seconds.
     """
 
     def __init__(
@@ -74,6 +74,7 @@ class Submitter:
         ids: Ids,
         profiles: Collection[str],
         most_queued: int,
+        committed: Callable[[int, float], None],
     ) -> None:
         self._store = store
         self._notifier = notifier
@@ -82,6 +83,7 @@ class Submitter:
         self._ids = ids
         self._profiles = frozenset(profiles)
         self._most_queued = most_queued
+        self._committed = committed
         self._commits: GroupCommit[Call, Submitted] = GroupCommit(
             self._commit,
             weight=lambda call: len(call.members),
@@ -136,6 +138,7 @@ class Submitter:
         return make_call(actor, request, members=members, shards=shards, trace=submission.trace)
 
     async def _commit(self, calls: Sequence[Call]) -> Sequence[Submitted | Exception]:
+        begun = self._clock.monotonic()
         for last in (False,) * (OUTCOME_TRIES - 1) + (True,):
             try:
                 results = await retrying(
@@ -146,6 +149,8 @@ class Submitter:
                     raise
             else:
                 self._notifier.ring()
+                jobs = sum(len(call.members) for call in calls)
+                self._committed(jobs, self._clock.monotonic() - begun)
                 return results
         raise AssertionError("the last try returns or raises")
 
