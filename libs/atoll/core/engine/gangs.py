@@ -75,7 +75,7 @@ class GangPlacer:
         ]
         for step in steps:
             yield from feasible(step, rooms, [group.count for group in groups])
-        if any(group.min_count < group.count for group in groups):
+        if steps and any(group.min_count < group.count for group in groups):
             yield from feasible(
                 steps[-1], rooms, [group.min_count for group in groups], widest=True
             )

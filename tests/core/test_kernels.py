@@ -1,0 +1,144 @@
+"""The kernels decide what slow plain Python decides."""
+
+import numpy as np
+from hypothesis import given, settings
+
+from atoll.core.engine.masks import Masks
+from atoll.core.engine.room_kernels import room_on
+from atoll.core.engine.score_kernels import NO, look_at, score
+from atoll.core.engine.scoring import scoring_for
+from atoll.core.engine.tree_kernels import Trees, best, build, refresh
+from atoll.core.model.plan import PendingJob, TaskPlacement
+from atoll.core.policies.registry import policies
+from atoll.core.state.limits import ancestry
+from atoll.core.state.mig import grant_units
+from atoll.core.state.statement import Statement
+from tests.core.reference import SlowNode, best_fit, in_order
+from tests.core.worlds import Given, commit, givens, planned, singles, world_of
+
+
+def slow_nodes(given: Given) -> dict[str, SlowNode]:
+    return {node.inventory.name: SlowNode(node) for node in given.nodes}
+
+
+@given(givens(singles()))
+@settings(max_examples=200)
+def test_single_tasks_go_where_best_fit_in_plain_python_puts_them(case: Given) -> None:
+    made = planned(world_of(case).freeze(1.0))
+    assert {p.job: p.tasks for p in made.placements} == slow_plan(case)
+
+
+def slow_plan(case: Given) -> dict[int, tuple[TaskPlacement, ...]]:
+    nodes = slow_nodes(case)
+    placed: dict[int, tuple[TaskPlacement, ...]] = {}
+    blocked: set[tuple[object, ...]] = set()
+    used: dict[str, int] = {}
+    limits = {str(queue.name): queue.device_limit * 56 for queue in case.queues}
+    for job in in_order(case.jobs):
+        key = (job.queue, job.request, job.priority)
+        if key in blocked:
+            continue
+        task = slow_task(case, job, nodes)
+        units = sum(grant_units(grant) for grant in task.devices) if task else 0
+        bound = [str(name) for name in ancestry(job.queue) if str(name) in limits]
+        over = units and any(used.get(name, 0) + units > limits[name] for name in bound)
+        if task is None or over:
+            blocked.add(key)
+            continue
+        nodes[task.node_name].take(task)
+        for name in bound:
+            used[name] = used.get(name, 0) + units
+        placed[job.id] = (task,)
+    return placed
+
+
+def slow_task(case: Given, job: PendingJob, nodes: dict[str, SlowNode]) -> TaskPlacement | None:
+    guards = {cluster.name: cluster.can_guard for cluster in case.clusters}
+    for shape in job.request.groups[0].shapes:
+        options = [
+            (value, slow.node.id, slow)
+            for slow in nodes.values()
+            if slow.node.schedulable
+            and (guards[slow.node.cluster] or not job.request.needs_guard)
+            and set(shape.labels) <= set(slow.node.inventory.labels)
+            and (value := best_fit(slow, shape)) is not None
+        ]
+        if options:
+            slow = min(options, key=lambda option: option[:2])[2]
+            return TaskPlacement(
+                group=0,
+                rank=0,
+                node=slow.node.id,
+                node_name=slow.node.inventory.name,
+                cpu_milli=shape.cpu_milli,
+                memory_bytes=shape.memory_bytes,
+                devices=slow.grants(shape) or (),
+            )
+    return None
+
+
+@given(givens())
+def test_room_on_a_node_is_the_number_of_tasks_that_then_go_there(case: Given) -> None:
+    world = world_of(case)
+    commit(world, planned(world.freeze(1.0), most=3))
+    snapshot = world.freeze(2.0)
+    statement = Statement(snapshot.nodes, snapshot.hardware, snapshot.shapes)
+    scoring = scoring_for(snapshot, snapshot.shapes, policies().score.weights())
+    for number, shape in enumerate(snapshot.shape_values):
+        for row in range(len(snapshot.names) if shape else 0):
+            mark = statement.checkpoint()
+            expected = room_on(statement.nodes, scoring, number, row, 9)
+            placed = 0
+            while placed < 9 and statement.allocate(number, row, job=0, group=0):
+                placed += 1
+            statement.rollback(mark)
+            assert placed == expected
+
+
+@given(givens())
+def test_a_score_says_no_exactly_when_the_task_cannot_be_placed(case: Given) -> None:
+    world = world_of(case)
+    commit(world, planned(world.freeze(1.0), most=3))
+    snapshot = world.freeze(2.0)
+    statement = Statement(snapshot.nodes, snapshot.hardware, snapshot.shapes)
+    scoring = scoring_for(snapshot, snapshot.shapes, policies().score.weights())
+    for number, shape in enumerate(snapshot.shape_values):
+        for row in range(len(snapshot.names) if shape else 0):
+            value = score(look_at(statement.nodes, scoring, row), scoring, number)
+            mark = statement.checkpoint()
+            assert statement.allocate(number, row, job=0, group=0) == (value != NO)
+            statement.rollback(mark)
+
+
+@given(givens())
+def test_a_tree_knows_the_best_node_after_every_change(case: Given) -> None:
+    snapshot = world_of(case).freeze(1.0)
+    statement = Statement(snapshot.nodes, snapshot.hardware, snapshot.shapes)
+    scoring = scoring_for(snapshot, snapshot.shapes, policies().score.weights())
+    masks = Masks(snapshot, policies(), 1.0)
+    asked = [
+        (view.request, number)
+        for view in snapshot.queue.classes
+        for numbers in view.shapes
+        for number in numbers
+    ]
+    allowed = [masks.allowed(request, snapshot.task_shape(n)) for request, n in asked]
+    trees = Trees(
+        least=np.zeros((16, len(asked)), np.int32),
+        allowed=np.array(allowed).T.copy(),
+        shape=np.array([number for _, number in asked], np.int64),
+    )
+    build(statement.nodes, scoring, trees)
+    for column, (_, number) in enumerate(asked):
+        scores = [
+            score(look_at(statement.nodes, scoring, row), scoring, number)
+            if allowed[column][row]
+            else NO
+            for row in range(len(snapshot.names))
+        ]
+        expected = int(np.argmin(scores)) if min(scores) != NO else -1
+        assert best(trees.least, column) == expected
+        if expected >= 0:
+            mark = statement.checkpoint()
+            assert statement.allocate(number, expected, job=0, group=0)
+            refresh(statement.nodes, scoring, trees, statement.rows_since(mark))
