@@ -71,6 +71,10 @@ class Position:
         """Where a page ended that was not the last."""
         return replace(self, upto=upto, after_id=after_id)
 
+    def reached(self) -> "Position":
+        """Where the pages end. The time stays: what they lack was pruned no earlier than that."""
+        return replace(self, snapshot=self.upto, upto="", after_id=0)
+
     def require_same_life(self, here: "Position") -> None:
         """Raises CURSOR_EXPIRED when the database is another, or went back in time."""
         if (self.system, self.timeline) != (here.system, here.timeline):

@@ -6,7 +6,7 @@ from typing import Final
 
 from atoll.adapters.postgres.cursors import HERE, MARGIN_S, Position, expired
 from atoll.adapters.postgres.database import Database
-from atoll.adapters.postgres.sql import Record
+from atoll.adapters.postgres.sql import Record, Sql
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, QueueName, Tenant
 from atoll.core.model.lifecycle import JobEvent, JobState
 from atoll.core.model.messages import Event
@@ -68,33 +68,33 @@ async def events_now(database: Database) -> Cursor:
 async def events_after(
     database: Database, cursor: Cursor, wanted: EventFilter, *, limit: int
 ) -> WatchPage:
-    """The next page. Raises CURSOR_EXPIRED."""
-    start = Position.parse(cursor)
+    """The next page; one that is not full has all there is. Raises CURSOR_EXPIRED."""
+    place = Position.parse(cursor)
     async with database.reading() as sql:
-        rows = await sql.rows(
-            EVENTS_AFTER, start.snapshot, start.upto, start.at, start.after_id, wanted.tenant,
-            wanted.queue, _below(wanted.queue), list(wanted.jobs), limit,
-        )  # fmt: skip
+        events, place = await _read(sql, place, wanted, limit=limit)
+        while place.upto and len(events) < limit:
+            # The pages of one snapshot are through; what was committed since comes after them.
+            more, place = await _read(sql, place.reached(), wanted, limit=limit - len(events))
+            events += more
+    return WatchPage(tuple(events), place.cursor())
+
+
+async def _read(
+    sql: Sql, start: Position, wanted: EventFilter, *, limit: int
+) -> tuple[list[Event], Position]:
+    rows = await sql.rows(
+        EVENTS_AFTER, start.snapshot, start.upto, start.at, start.after_id, wanted.tenant,
+        wanted.queue, _below(wanted.queue), list(wanted.jobs), limit,
+    )  # fmt: skip
     here = Position.of(rows[0])
     start.require_same_life(here)
     if rows[0]["lost"]:
         raise expired("events after it were pruned")
     found = [row for row in rows if row["id"] is not None]
-    return WatchPage(
-        tuple(_event_from(row) for row in found), _next(start, here, found, limit=limit).cursor()
-    )
-
-
-def _next(start: Position, here: Position, found: Sequence[Record], *, limit: int) -> Position:
-    upto = start.upto or here.snapshot
+    events = [_event_from(row) for row in found]
     if len(found) == limit:
-        return start.amid(upto=upto, after_id=found[-1]["id"])
-    return here if not start.upto else _reached(start)
-
-
-def _reached(start: Position) -> Position:
-    # The time stays: what ended since that snapshot was written, and pruned, no earlier.
-    return Position(start.system, start.timeline, start.at, snapshot=start.upto)
+        return events, start.amid(upto=start.upto or here.snapshot, after_id=found[-1]["id"])
+    return events, start if start.upto else here
 
 
 def _below(queue: str) -> str:

@@ -36,15 +36,16 @@ WHERE i.inhparent = 'changes'::regclass AND c.relname < 'changes_' || to_char(
 ORDER BY c.relname
 """
 RAISE_HORIZON: Final = """
-UPDATE horizons h SET xid = greatest(h.xid, gone.xid), until = greatest(h.until, gone.until)
-FROM ({gone}) AS gone(xid, until) WHERE h.name = 'changes' AND gone.xid IS NOT NULL
+WITH {gone}
+UPDATE horizons h SET xid = greatest(h.xid, g.xid), until = greatest(h.until, g.until)
+FROM (SELECT max(xid), extract(epoch FROM max(at)) FROM gone) AS g(xid, until)
+WHERE h.name = 'changes' AND g.xid IS NOT NULL
 """
 CLEAR_DEFAULT: Final = RAISE_HORIZON.format(
-    gone="""
-    WITH deleted AS (
+    gone="""gone AS (
         DELETE FROM changes_default
         WHERE at < clock_timestamp() - make_interval(secs => $1) RETURNING xid, at
-    ) SELECT max(xid), extract(epoch FROM max(at)) FROM deleted"""
+    )"""
 )
 # A single row per queue and state takes the place of many, in one statement.
 FOLD: Final = """
@@ -124,7 +125,7 @@ class Upkeep:
         if await sql.value("SELECT to_regclass($1) IS NULL", name):
             return
         await sql.run(f'LOCK TABLE changes, "{name}" IN ACCESS EXCLUSIVE MODE')
-        gone = f'SELECT max(xid), extract(epoch FROM max(at)) FROM "{name}"'
+        gone = f'gone AS (SELECT xid, at FROM "{name}")'
         await sql.run(RAISE_HORIZON.format(gone=gone))
         await sql.run(f'DROP TABLE "{name}"')
 

@@ -36,17 +36,22 @@ ATTEMPT_VIEWS: Final = f"""
 SELECT {ATTEMPT_COLUMNS}, a.suspects, a.rejected_inventory, j.queue, j.wish AS job_wish, j.shape
 FROM attempts a JOIN jobs j ON j.id = a.id >> 16
 """
-LIVE_JOBS: Final = f"{JOB_VIEWS} WHERE j.shard = $1 AND j.outcome IS NULL"
-LIVE_ATTEMPTS: Final = f"{ATTEMPT_VIEWS} WHERE a.shard = $1 AND a.live"
+LIVE_JOBS: Final = f"{JOB_VIEWS} WHERE j.shard = $1 AND j.outcome IS NULL ORDER BY j.id"
+LIVE_ATTEMPTS: Final = f"{ATTEMPT_VIEWS} WHERE a.shard = $1 AND a.live ORDER BY a.id"
 LIVE_NODES: Final = f"""
 SELECT {NODE_COLUMNS} FROM nodes n JOIN clusters c ON c.name = n.cluster WHERE c.shard = $1
     AND (n.present OR EXISTS (SELECT 1 FROM allocations l WHERE l.node = n.id))
+ORDER BY n.id
 """
-JOBS_NUMBERED: Final = f"{JOB_VIEWS} WHERE j.id = ANY($1::bigint[])"
-ATTEMPTS_NUMBERED: Final = f"{ATTEMPT_VIEWS} WHERE a.id = ANY($1::bigint[])"
-NODES_NUMBERED: Final = f"SELECT {NODE_COLUMNS} FROM nodes n WHERE n.id = ANY($1::bigint[])"
-CLUSTERS_NAMED: Final = f"{CLUSTERS} WHERE c.name = ANY($1::text[])"
-QUEUES_NAMED: Final = f"SELECT {QUEUE_COLUMNS} FROM queues q WHERE q.name = ANY($1::text[])"
+JOBS_NUMBERED: Final = f"{JOB_VIEWS} WHERE j.id = ANY($1::bigint[]) ORDER BY j.id"
+ATTEMPTS_NUMBERED: Final = f"{ATTEMPT_VIEWS} WHERE a.id = ANY($1::bigint[]) ORDER BY a.id"
+NODES_NUMBERED: Final = (
+    f"SELECT {NODE_COLUMNS} FROM nodes n WHERE n.id = ANY($1::bigint[]) ORDER BY n.id"
+)
+CLUSTERS_NAMED: Final = f"{CLUSTERS} WHERE c.name = ANY($1::text[]) ORDER BY c.name"
+QUEUES_NAMED: Final = (
+    f"SELECT {QUEUE_COLUMNS} FROM queues q WHERE q.name = ANY($1::text[]) ORDER BY q.name"
+)
 AVOIDANCES: Final = """
 SELECT v.* FROM avoidances v JOIN clusters c ON c.name = v.cluster WHERE c.shard = $1
 ORDER BY v.cluster, v.node, v.shape_key

@@ -1,0 +1,130 @@
+"""The shard as the leader sees it: all of it, or what changed since a cursor."""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import TypeVar, cast
+
+from atoll.adapters.memory.store_events import cursor_at, expired, position
+from atoll.adapters.memory.store_rows import MemoryDatabase, Refused, Tables
+from atoll.core.model.ids import QueueName, ShardId, job_of
+from atoll.core.model.job import Attempt, Job
+from atoll.core.model.lifecycle import TERMINAL_ATTEMPT
+from atoll.core.model.messages import ChangeKind
+from atoll.core.model.plan import PendingJob, shape_key
+from atoll.ports.store.common import Cursor
+from atoll.ports.store.placement import AttemptView, JobView, ShardDelta
+from atoll.wire.request import decode_request, encode_request, request_of
+
+K = TypeVar("K", bound=int | str)
+V = TypeVar("V")
+Keys = dict[ChangeKind, set[int | str]]
+
+
+def load(database: MemoryDatabase, shard: ShardId) -> ShardDelta:
+    """All live rows."""
+    tables = database.tables
+    clusters = [c for _, c in sorted(tables.clusters.items()) if c.shard == shard]
+    ours = {c.name for c in clusters}
+    held = {row.node for rows in tables.allocations.values() for row in rows}
+    live = (tables.jobs[i] for i in sorted(database.live_jobs))
+    return ShardDelta(
+        cursor=cursor_at(database, database.seq),
+        jobs=tuple(_job_view(job) for job in live if job.shard == shard),
+        attempts=tuple(
+            _attempt_view(tables, a)
+            for _, a in sorted(tables.attempts.items())
+            if a.shard == shard and a.state not in TERMINAL_ATTEMPT
+        ),
+        nodes=tuple(
+            n
+            for _, n in sorted(tables.nodes.items())
+            if n.cluster in ours and (n.present or n.id in held)
+        ),
+        clusters=tuple(clusters),
+        queues=tuple(queue for _, queue in sorted(tables.queues.items())),
+        avoidances=tuple(a for a in tables.avoidances.values() if a.cluster in ours),
+    )
+
+
+def catch_up(
+    database: MemoryDatabase, shard: ShardId, cursor: Cursor, *, writer: int
+) -> ShardDelta:
+    """Rows changed since a cursor, but for those that `writer` changed."""
+    seq, _ = position(database, cursor)
+    if seq < database.changes_lost:
+        raise expired("changes after it were dropped")
+    keys = _changed(database, seq, writer)
+    tables = database.tables
+    jobs = _rows(tables.jobs, keys[ChangeKind.JOBS])
+    attempts = _rows(tables.attempts, keys[ChangeKind.ATTEMPTS])
+    nodes = _rows(tables.nodes, keys[ChangeKind.NODES])
+    clusters = _rows(tables.clusters, keys[ChangeKind.CLUSTERS])
+    queues = _rows(tables.queues, keys[ChangeKind.QUEUES])
+    return ShardDelta(
+        cursor=cursor_at(database, database.seq),
+        jobs=tuple(_job_view(j) for j in jobs if j.shard == shard),
+        attempts=tuple(_attempt_view(tables, a) for a in attempts if a.shard == shard),
+        nodes=tuple(n for n in nodes if tables.clusters[n.cluster].shard == shard),
+        clusters=tuple(c for c in clusters if c.shard == shard),
+        queues=tuple(queues),
+        queues_gone=tuple(
+            QueueName(str(name))
+            for name in sorted(keys[ChangeKind.QUEUES], key=str)
+            if name not in tables.queues
+        ),
+    )
+
+
+def _changed(database: MemoryDatabase, seq: int, writer: int) -> Keys:
+    keys: Keys = defaultdict(set)
+    start = bisect_right(database.changes, seq, key=lambda logged: logged.seq)
+    for logged in database.changes[start:]:
+        if logged.writer != writer:
+            keys[logged.kind].update(logged.keys)
+    return keys
+
+
+def _rows(table: Mapping[K, V], keys: set[int | str]) -> list[V]:
+    found = (table.get(cast("K", key)) for key in sorted(cast("set[int]", keys)))
+    return [row for row in found if row is not None]
+
+
+def _job_view(job: Job) -> JobView:
+    # As the other store: equal requests are one object.
+    request = decode_request(encode_request(request_of(job.spec)))
+    pending = PendingJob(
+        id=job.id,
+        revision=job.revision,
+        queue=job.queue,
+        priority=job.priority,
+        submitted_at=job.submitted_at,
+        request=request,
+        attempts=job.attempts,
+        begin_at=job.spec.begin_at,
+        depends_on=job.spec.depends_on,
+        trace=job.trace,
+    )
+    return JobView(
+        pending,
+        job.state,
+        job.wish,
+        attempt=job.attempt,
+        placed_at=job.placed_at,
+        accepted_at=job.accepted_at,
+    )
+
+
+def _attempt_view(tables: Tables, attempt: Attempt) -> AttemptView:
+    job = tables.jobs[job_of(attempt.id)]
+    request = request_of(job.spec)
+    refused = tables.refusals.get(attempt.id, Refused())
+    return AttemptView(
+        attempt=attempt,
+        queue=job.queue,
+        job_wish=job.wish,
+        requeue_on_lost=request.needs_guard,
+        shape_key=shape_key(request),
+        suspects=refused.suspects,
+        rejected_inventory=refused.inventory_number,
+    )
