@@ -123,7 +123,7 @@ def test_ctrl_c_detaches_and_tells_how_to_attach_again(started: object, world: W
     [
         (["wait", "1"], 101, "atoll wait 1"),
         (["logs", "-f", "1"], 101, "atoll logs -f 1"),
-        (["watch"], 0, "go on from here: atoll watch --cursor '1'"),
+        (["watch"], 0, "go on from here: atoll watch --cursor 1"),
     ],
     ids=["wait", "logs", "watch"],
 )

@@ -172,7 +172,7 @@ def test_a_repeated_submit_finds_the_same_job(atoll: Atoll, world: World) -> Non
 @pytest.mark.parametrize(
     ("error", "code", "told"),
     [
-        (InvalidInput((FieldViolation("jobs[0].name", "no"),)), 3, "jobs[0].name: no"),
+        (InvalidInput((FieldViolation("jobs[0].name", "no"),)), 3, "  name: no"),
         (
             InvalidInput((FieldViolation("jobs[0]", "can never run", ErrorCode.NEVER_FITS),)),
             6,

@@ -69,8 +69,6 @@ def _called(app: App, words: list[str]) -> int:
     except CycloptsError as error:
         command = _known_command(words)
         return failures.usage(_told(error, command), command)
-    except KeyboardInterrupt:
-        return exits.NOT_FINISHED
     return result if isinstance(result, int) else exits.OK
 
 

@@ -3,10 +3,17 @@
 import sys
 from collections.abc import Sequence
 
+INTERRUPTED = 130
+"""What shells take for the end by Ctrl-C, where a command has no code of its own for it."""
+
 
 def main() -> None:
     """Run the command line of this process, and exit."""
-    sys.exit(run(sys.argv[1:]))
+    try:
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    sys.exit(code)
 
 
 def run(words: Sequence[str]) -> int:

@@ -4,12 +4,14 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar, assert_never
+from typing import Final, Generic, TypeVar, assert_never
 
 from atoll.cli.options import Format
 from atoll.cli.plain import plain
 
 RowT = TypeVar("RowT")
+MOST_KEPT: Final = 20
+"""Characters of a column that are shown however narrow the terminal is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +100,14 @@ def _show_coloured(rows: list[RowT], columns: list[Column[RowT]]) -> None:
 
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for column in columns:
+        longest = max(len(column.title), *(len(column.text(row)) for row in rows))
         table.add_column(
             column.title,
             justify="right" if column.right else "left",
             no_wrap=True,
             overflow="ellipsis",
+            # Where there is too little room, the long columns give way.
+            min_width=min(longest, MOST_KEPT),
         )
     for row in rows:
         table.add_row(*(Text(c.text(row), style=c.style(row) if c.style else "") for c in columns))

@@ -39,6 +39,21 @@ def one_for_each_job(specs: Sequence[common_pb2.JobSpec]) -> list[common_pb2.Job
     return [spec for spec in specs for _ in range(spec.array or 1)]
 
 
+def about_one(error: InvalidInput, specs: Sequence[common_pb2.JobSpec]) -> InvalidInput:
+    """The server's refusal, without the number of the job when only one was sent."""
+    if len(specs) != 1:
+        return error
+    told = tuple(
+        FieldViolation(_without_number(found.field), found.message, found.code)
+        for found in error.violations
+    )
+    return InvalidInput(told, code=error.code)
+
+
+def _without_number(field: str) -> str:
+    return field.removeprefix("jobs[0]").removeprefix(".") or "spec"
+
+
 def _parsed(part: OneSpec) -> list[Spec]:
     if isinstance(part, Spec):
         return [_named(part)]

@@ -14,7 +14,7 @@ from atoll.client.streams import ALL_RANKS, LOGS, WATCH, Tailing, Watching, ende
 from atoll.client.transport import Transport
 from atoll.client.views import Event, Explanation, JobInfo, LogChunk
 from atoll.client.waiting import Awaited, Deadline, batches
-from atoll.core.model.errors import ErrorCode, Unavailable
+from atoll.core.model.errors import ErrorCode, InvalidInput, Unavailable
 from atoll.core.model.lifecycle import JobState
 
 if TYPE_CHECKING:
@@ -66,10 +66,13 @@ class Client(Operations):
                 that this call can be repeated safely inside.
         """
         # Late: most programs that list or wait never parse a spec.
-        from atoll.client.prepare import is_many, job_specs, one_for_each_job
+        from atoll.client.prepare import about_one, is_many, job_specs, one_for_each_job
 
         specs = job_specs(spec, now=self._clock.now())
-        ids = self._transport.run(calls.submit(specs, request_id or self._ids.uuid()))
+        try:
+            ids = self._transport.run(calls.submit(specs, request_id or self._ids.uuid()))
+        except InvalidInput as error:
+            raise about_one(error, specs) from error
         jobs = [
             Job(self, reading.submitted(job_id, one))
             for job_id, one in zip(ids, one_for_each_job(specs), strict=True)

@@ -112,4 +112,5 @@ def _footer(found: Explanation, now: float) -> Iterator[str]:
         verb = "is" if found.jobs_ahead == 1 else "are"
         yield f"{plural(found.jobs_ahead, 'job')} {verb} before it."
     yield from (f"Could not be read: {what}" for what in found.unread)
-    yield f"As of {ago(found.as_of, now)} ago."
+    age = ago(found.as_of, now)
+    yield "As of now." if age == "0s" else f"As of {age} ago."

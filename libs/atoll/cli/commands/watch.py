@@ -1,6 +1,7 @@
 """`atoll watch`."""
 
 import json
+import shlex
 import sys
 from datetime import datetime
 from typing import Annotated, Literal
@@ -36,8 +37,9 @@ def watch(
                 print(json.dumps(plain(event)) if output == "jsonl" else _line(event), flush=True)
                 last = event.cursor
     except KeyboardInterrupt:
-        again = f" --cursor '{last}'" if last else ""
-        print(f"\ngo on from here: atoll watch{again}", file=sys.stderr)
+        again = [*map(str, job_ids), *(["--queue", queue] if queue else [])]
+        again += ["--cursor", last] if last else []
+        print(f"\ngo on from here: {shlex.join(['atoll', 'watch', *again])}", file=sys.stderr)
     return exits.OK
 
 

@@ -20,7 +20,7 @@ def beginning(ready: Prepared, pace: Pace, *, run: str, cluster: str) -> None:
     """What is about to be replayed."""
     _say(
         f"replay {run}: {plural(len(ready.arrivals), 'job')} on cluster {cluster}, "
-        f"{pace.speed:,.6g} seconds of the trace in one"
+        f"{_speed(pace.speed)} seconds of the trace in one"
     )
     if ready.rounded_up:
         jobs = plural(ready.rounded_up, "job")
@@ -53,6 +53,10 @@ def lines(result: Result) -> Iterator[str]:
         f"({result.peak_percent:.1f}%)"
     )
     yield from _verdict(result)
+
+
+def _speed(speed: float) -> str:
+    return f"{speed:,.0f}" if speed >= 100 else f"{speed:g}"
 
 
 def _verdict(result: Result) -> Iterator[str]:
