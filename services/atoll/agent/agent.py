@@ -8,6 +8,7 @@ import grpc
 
 from atoll.agent import telemetry
 from atoll.agent.errors import GuardInTime, GuardTooSlow, SessionOver
+from atoll.agent.grouplog import LogBroken
 from atoll.agent.intake import restored_order
 from atoll.agent.memory import Memory
 from atoll.agent.parts import Parts
@@ -79,6 +80,12 @@ class Agent:
         except (SessionOver, DomainError) as error:
             lasted_s = self._parts.clock.monotonic() - begun
             return self._ended(error, address, lasted_s=lasted_s)
+        except LogBroken:
+            raise
+        except Exception:
+            # A fault of ours in one session; runs and reports are none the worse for it.
+            log.exception("session failed", dispatch=address)
+            return self._next_turn(0.0)
         finally:
             await channel.close()
         return 0.0

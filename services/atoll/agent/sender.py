@@ -76,10 +76,10 @@ class Sender:
             self._wake.clear()
             while (request := self._next()) is not None:
                 request.session_epoch = session_epoch
-                await self._call.write(request)
+                await write(self._call, request)
                 if request.HasField("goodbye"):
                     await self._call.done_writing()
-                    await asyncio.get_running_loop().create_future()
+                    await forever()
 
     def _next(self) -> agent_pb2.SessionRequest | None:
         """What is to be said next, the most urgent first."""
@@ -111,3 +111,16 @@ class Sender:
             inventory_number=parts.stock.number,
             running=parts.worker.running,
         )
+
+
+async def write(call: Call, request: agent_pb2.SessionRequest) -> None:
+    """Write, or leave it to whoever reads to find out how the stream has ended."""
+    try:
+        await call.write(request)
+    except asyncio.InvalidStateError:
+        await forever()
+
+
+async def forever() -> None:
+    """Wait until cancelled."""
+    await asyncio.get_running_loop().create_future()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, Final
 
 import grpc
@@ -86,7 +87,9 @@ class Session:
     async def _greet(self) -> agent_pb2.SessionResponse:
         try:
             async with asyncio.timeout(WELCOME_WITHIN_S):
-                await self._call.write(self._parts.hello(can_guard=self._can_guard))
+                # A stream that is over already tells why when it is read.
+                with suppress(asyncio.InvalidStateError):
+                    await self._call.write(self._parts.hello(can_guard=self._can_guard))
                 response = await self._response()
         except TimeoutError:
             raise SessionOver("no Welcome came") from None

@@ -59,6 +59,8 @@ class FakeDispatch(agent_pb2_grpc.AgentServiceServicer):
         self.dead: set[AttemptId] = set()
         """Attempts that are not live, whatever the agent says."""
         self.stream: Stream | None = None
+        self.faults: list[BaseException] = []
+        """What the agent said that it must not say."""
         self._epoch = 0
         self._heard = asyncio.Event()
         self._server = grpc.aio.server()
@@ -147,6 +149,7 @@ class FakeDispatch(agent_pb2_grpc.AgentServiceServicer):
         """Wait for something that messages bring about."""
         async with asyncio.timeout(within_s):
             while not condition():
+                assert not self.faults, self.faults
                 self._heard.clear()
                 await self._heard.wait()
 
@@ -169,6 +172,14 @@ class FakeDispatch(agent_pb2_grpc.AgentServiceServicer):
                 yield response
         finally:
             listening.cancel()
+
+    async def ReadLogs(  # noqa: N802 - gRPC's name
+        self,
+        request: agent_pb2.ReadLogsRequest,
+        context: grpc.aio.ServicerContext[agent_pb2.ReadLogsRequest, agent_pb2.ReadLogsResponse],
+    ) -> AsyncIterator[agent_pb2.ReadLogsResponse]:
+        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "agents do not ask for this")
+        yield agent_pb2.ReadLogsResponse()
 
     def _open(self, hello: agent_pb2.Hello) -> Stream:
         self.drop()
@@ -198,9 +209,13 @@ class FakeDispatch(agent_pb2_grpc.AgentServiceServicer):
     async def _listen(
         self, stream: Stream, requests: AsyncIterator[agent_pb2.SessionRequest]
     ) -> None:
-        async for request in requests:
-            assert request.session_epoch == stream.epoch
-            self._take(stream, request)
+        try:
+            async for request in requests:
+                assert request.session_epoch == stream.epoch
+                self._take(stream, request)
+                self._heard.set()
+        except AssertionError as fault:
+            self.faults.append(fault)
             self._heard.set()
         stream.outbox.put_nowait(None)
 

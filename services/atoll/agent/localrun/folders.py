@@ -20,6 +20,7 @@ from atoll.agent.grouplog import sync_folder
 from atoll.agent.localrun.processes import (
     boot_id,
     group_members,
+    live_ticks,
     quietly,
     start_ticks,
     write_whole,
@@ -45,7 +46,7 @@ class Marker:
 
     def alive(self) -> bool:
         """Whether that very process lives."""
-        return bool(self.pid) and self.boot == boot_id() and start_ticks(self.pid) == self.start
+        return self.pid > 0 and self.boot == boot_id() and live_ticks(self.pid) == self.start
 
 
 TOMBSTONE: Final = Marker(0, "", "")

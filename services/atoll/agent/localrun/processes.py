@@ -77,6 +77,12 @@ def start_ticks(pid: int) -> str:
     return fields[19] if fields else ""
 
 
+def live_ticks(pid: int) -> str:
+    """As `start_ticks`, but empty for one that has ended and is not buried yet."""
+    fields = stat_fields(pid)
+    return fields[19] if fields and fields[0] not in "ZX" else ""
+
+
 def stat_fields(pid: int) -> list[str]:
     """State, parent, group and so on of a process; empty when it is gone."""
     try:

@@ -1,0 +1,317 @@
+"""What the local backend does beyond the contract: processes, signals, limits, environment."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from atoll.agent.localrun.cgroups import find_cgroups
+from atoll.core.model.lifecycle import AttemptEvent
+from atoll.core.model.reason import ReasonCode
+from atoll.core.model.resources import DeviceGrant
+from atoll.core.model.spec import Checkpoint, JobSpec, OnLost
+from atoll.ports.backend import StartOrder, StopOrder
+from tests.contract.backends import SETTINGS, Opened, attempt, job, order
+from tests.support.waiting import eventually
+
+STARTED, FINISHED, STOPPED = AttemptEvent.STARTED, AttemptEvent.FINISHED, AttemptEvent.STOPPED
+
+
+@pytest.fixture
+async def opened(tmp_path: Path) -> AsyncIterator[Opened]:
+    made = Opened(SETTINGS["local"](tmp_path))
+    await made.open()
+    yield made
+    await made.end_all()
+    await made.close()
+
+
+def folder(opened: Opened, number: int) -> Path:
+    return opened.settings.data_dir / "runs" / f"{number}.1"
+
+
+async def text(opened: Opened, number: int, rank: int = 0) -> str:
+    piece = await opened.backend.read_log(attempt(number), rank, offset=0, limit=1 << 20)
+    return piece.data.decode()
+
+
+async def said(opened: Opened, number: int, word: str) -> None:
+    async def holds() -> bool:
+        return word in await text(opened, number)
+
+    await eventually(holds)
+
+
+async def printed(opened: Opened, given: StartOrder) -> dict[str, str]:
+    """The environment that a job sees."""
+    await opened.backend.start(given)
+    end = await opened.end(given.attempt)
+    assert end.exit_code == 0
+    lines = (await text(opened, given.attempt >> 16)).splitlines()
+    return dict(line.split("=", 1) for line in lines if "=" in line)
+
+
+def wrapper_pid(opened: Opened, number: int) -> int:
+    return int(json.loads((folder(opened, number) / "started").read_text())["pid"])
+
+
+def dead(pid: int) -> bool:
+    # Whoever adopts an orphan may bury it late.
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
+
+
+async def test_members_know_their_place_and_each_other(opened: Opened) -> None:
+    given = order(7, job(run="env"), tasks=2)
+    env = await printed(opened, given)
+    assert env["ATOLL_JOB_ID"] == "7"
+    assert env["ATOLL_ATTEMPT"] == "7.1"
+    assert (env["ATOLL_RANK"], env["ATOLL_NODE_RANK"], env["ATOLL_LOCAL_RANK"]) == ("0", "0", "0")
+    assert (env["ATOLL_WORLD_SIZE"], env["WORLD_SIZE"], env["PET_NNODES"]) == ("2", "2", "2")
+    assert env["ATOLL_HOSTS"] == "127.0.0.1,127.0.0.1"
+    assert env["MASTER_ADDR"] == "127.0.0.1"
+    other = dict(line.split("=", 1) for line in (await text(opened, 7, 1)).splitlines())
+    assert (other["ATOLL_RANK"], other["PET_NODE_RANK"], other["RANK"]) == ("1", "1", "1")
+    assert other["MASTER_PORT"] == env["MASTER_PORT"]
+
+
+async def test_the_agents_own_environment_stays_its_own(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ATOLL_TOKEN", "hush")
+    monkeypatch.setenv("DATABASE_PASSWORD", "hush")
+    await opened.close()
+    made = Opened(SETTINGS["local"](tmp_path))
+    await made.open()
+    spec = replace(job(run="env", envs={"COLOUR": "red"}), secrets=(("KEY", "s3cret"),))
+    env = await printed(made, order(1, spec))
+    assert "hush" not in env.values()
+    assert (env["COLOUR"], env["KEY"]) == ("red", "s3cret")
+    kept = [path for path in folder(made, 1).rglob("*") if path.is_file()]
+    assert not [
+        path for path in kept if "rank-" not in path.name and b"s3cret" in path.read_bytes()
+    ]
+    await made.close()
+
+
+async def test_a_share_of_a_device_is_limited_by_mps(opened: Opened) -> None:
+    env = await printed(opened, order(1, job(run="env"), devices=[DeviceGrant(1, 25)]))
+    assert env["CUDA_VISIBLE_DEVICES"] == "1"
+    assert env["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] == "25"
+    assert env["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] == f"0={20 * 1024}M"
+
+
+async def test_whole_devices_are_all_visible_and_none_to_who_asked_for_none(opened: Opened) -> None:
+    both = [DeviceGrant(0, 100), DeviceGrant(1, 100)]
+    env = await printed(opened, order(1, job(run="env"), devices=both))
+    assert env["CUDA_VISIBLE_DEVICES"] == "0,1"
+    assert env["PET_NPROC_PER_NODE"] == "2"
+    assert not [key for key in env if key.startswith("CUDA_MPS")]
+    assert (await printed(opened, order(2, job(run="env"))))["CUDA_VISIBLE_DEVICES"] == ""
+
+
+async def test_slices_are_named_by_the_uuids_of_their_instances(tmp_path: Path) -> None:
+    settings = SETTINGS["local"](tmp_path)
+    assert settings.devices_file is not None
+    instances = [
+        {"profile": "1g.10gb", "start": 0, "uuid": "MIG-a"},
+        {"profile": "1g.10gb", "start": 1, "uuid": "MIG-b"},
+        {"profile": "3g.40gb", "start": 4, "uuid": "MIG-c"},
+    ]
+    settings.devices_file.write_text(json.dumps([{"kind": "H100", "mig": instances}]))
+    made = Opened(settings)
+    await made.open()
+    small = DeviceGrant(0, slice_mask=0b10, profile="1g.10gb")
+    large = DeviceGrant(0, slice_mask=0b11110000, profile="3g.40gb")
+    env = await printed(made, order(1, job(run="env"), devices=[small, large]))
+    assert env["CUDA_VISIBLE_DEVICES"] == "MIG-b,MIG-c"
+    absent = DeviceGrant(0, slice_mask=0b100, profile="1g.10gb")
+    refusal = await made.backend.check(order(2, devices=[absent]))
+    assert refusal is not None
+    assert refusal.reason is ReasonCode.DEVICE_ABSENT
+    await made.close()
+
+
+async def test_a_port_that_somebody_has_is_refused(opened: Opened) -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        held.listen()
+        spec = replace(job(), ports=(held.getsockname()[1],))
+        refusal = await opened.backend.check(order(1, spec))
+        assert refusal is not None
+        assert refusal.reason is ReasonCode.PORT_TAKEN
+    assert await opened.backend.check(order(1, spec)) is None
+    await opened.backend.start(order(2, replace(job(60), ports=spec.ports)))
+    refusal = await opened.backend.check(order(1, spec))
+    assert refusal is not None
+    assert refusal.reason is ReasonCode.PORT_TAKEN
+
+
+async def test_setup_comes_first_and_its_failure_is_the_runs(opened: Opened) -> None:
+    def with_setup(setup: str) -> JobSpec:
+        spec = job(run="echo $MADE; false; echo on")
+        return replace(spec, groups=(replace(spec.groups[0], setup=setup),))
+
+    await opened.backend.start(order(1, with_setup("export MADE=here")))
+    assert (await opened.end(attempt(1))).exit_code == 0
+    assert await text(opened, 1) == "here\non\n"
+    await opened.backend.start(order(2, with_setup("false; echo never")))
+    assert (await opened.end(attempt(2))).exit_code == 1
+    assert await text(opened, 2) == ""
+
+
+async def test_output_goes_where_the_pattern_says_and_is_read_from_there(
+    opened: Opened, tmp_path: Path
+) -> None:
+    spec = replace(job(), output=str(tmp_path / "out" / "%x-%j-%t-%%.txt"))
+    await opened.backend.start(order(5, spec))
+    await opened.end(attempt(5))
+    assert (tmp_path / "out" / "job-5-0-%.txt").read_text() == "hello 0\n"
+    assert await text(opened, 5) == "hello 0\n"
+
+
+async def test_a_stop_lets_work_be_saved_before_it_kills(opened: Opened) -> None:
+    run = "trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
+    await opened.backend.start(order(1, job(run=run, grace_s=20)))
+    await said(opened, 1, "ready")
+    opened.backend.stop(StopOrder(attempt(1)))
+    assert (await opened.end(attempt(1))).event is STOPPED
+    assert (await text(opened, 1)).endswith("saved\n")
+
+
+async def test_a_run_that_ignores_its_stop_is_killed_after_its_grace(opened: Opened) -> None:
+    run = "trap '' TERM; echo ready; while :; do sleep 0.05; done"
+    await opened.backend.start(order(1, job(run=run, grace_s=0.5)))
+    await said(opened, 1, "ready")
+    opened.backend.stop(StopOrder(attempt(1)))
+    end = await opened.end(attempt(1))
+    assert (end.event, end.exit_code) == (STOPPED, 128 + signal.SIGKILL)
+
+
+async def test_only_who_listens_hears_the_checkpoint_signal(opened: Opened) -> None:
+    script = (
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGUSR1, lambda *_: print('checkpoint', flush=True))\n"
+        "signal.signal(signal.SIGTERM, lambda *_: (print('term', flush=True), sys.exit(0)))\n"
+        "print('ready', flush=True)\n"
+        "while True: time.sleep(0.05)\n"
+    )
+    run = f"cat > work.py <<'END'\n{script}END\npython3 work.py; echo shell lives"
+    spec = job(run=run, grace_s=20, checkpoint=Checkpoint("SIGUSR1", grace_s=0.5))
+    await opened.backend.start(order(1, spec))
+    await said(opened, 1, "ready")
+    opened.backend.stop(StopOrder(attempt(1)))
+    assert (await opened.end(attempt(1))).event is STOPPED
+    assert (await text(opened, 1)).splitlines()[:3] == ["ready", "checkpoint", "term"]
+
+
+async def test_nothing_of_a_run_is_left_when_it_has_ended(opened: Opened) -> None:
+    run = "setsid sleep 300 & echo $!; (sleep 301 & echo $!); sleep 0.2"
+    await opened.backend.start(order(1, job(run=run)))
+    assert (await opened.end(attempt(1))).event is FINISHED
+    pids = [int(line) for line in (await text(opened, 1)).splitlines()]
+    assert len(pids) == 2
+    assert all(dead(pid) for pid in pids)
+
+
+async def test_one_member_that_fails_ends_the_gang(opened: Opened) -> None:
+    run = 'if [ "$ATOLL_RANK" = 1 ]; then exit 9; fi; sleep 300'
+    await opened.backend.start(order(1, job(run=run), tasks=2))
+    end = await opened.end(attempt(1))
+    assert (end.event, end.exit_code) == (FINISHED, 9)
+
+
+async def test_a_guarded_run_is_stopped_though_the_agent_is_gone(tmp_path: Path) -> None:
+    made = Opened(SETTINGS["local"](tmp_path))
+    await made.open(lease_s=2.0)
+    await made.backend.start(order(1, job(run="sleep 300", on_lost=OnLost.REQUEUE)))
+    pid = wrapper_pid(made, 1)
+    await made.close()
+    await eventually(lambda: dead(pid))
+    found = await made.again()
+    assert [(event.event, event.reason) for event in found] == [
+        (STOPPED, ReasonCode.STOPPED_BY_GUARD)
+    ]
+    await made.close()
+
+
+async def test_a_time_limit_is_kept_though_the_agent_is_gone(opened: Opened) -> None:
+    await opened.backend.start(order(1, job(run="sleep 300", time_limit_s=1.0)))
+    pid = wrapper_pid(opened, 1)
+    await opened.close()
+    await eventually(lambda: dead(pid))
+    found = await opened.again()
+    assert [(event.event, event.reason) for event in found] == [(FINISHED, ReasonCode.TIME_LIMIT)]
+
+
+async def test_a_wrapper_that_was_killed_leaves_an_unknown_end_and_no_process(
+    opened: Opened,
+) -> None:
+    await opened.backend.start(order(1, job(run="sleep 300 & echo $!; wait")))
+    await said(opened, 1, "\n")
+    os.kill(wrapper_pid(opened, 1), signal.SIGKILL)
+    end = await opened.end(attempt(1))
+    assert (end.event, end.reason) == (FINISHED, ReasonCode.EXIT_UNKNOWN)
+    left = int(await text(opened, 1))
+    await eventually(lambda: dead(left))
+    found = await opened.again()
+    assert [(event.event, event.reason) for event in found] == [(FINISHED, ReasonCode.EXIT_UNKNOWN)]
+
+
+async def test_a_wrapper_that_died_while_no_agent_was_there_is_found_so(opened: Opened) -> None:
+    await opened.backend.start(order(1, job(run="sleep 300")))
+    pid = wrapper_pid(opened, 1)
+    await opened.close()
+    os.kill(pid, signal.SIGKILL)
+    await eventually(lambda: dead(pid))
+    found = await opened.again()
+    assert [(event.event, event.reason) for event in found] == [(FINISHED, ReasonCode.EXIT_UNKNOWN)]
+    await opened.backend.start(order(1))
+    await opened.backend.start(order(2))
+    await opened.end(attempt(2))
+    assert opened.of(attempt(1)) == []
+
+
+async def test_a_run_is_not_taken_for_another_process_with_its_number(opened: Opened) -> None:
+    runs = folder(opened, 1)
+    runs.mkdir(parents=True)
+    mine = {"pid": os.getpid(), "start": "1", "boot": "another"}
+    (runs / "started").write_text(json.dumps(mine))
+    found = await opened.again()
+    assert [(event.event, event.reason) for event in found] == [(FINISHED, ReasonCode.EXIT_UNKNOWN)]
+
+
+async def test_only_the_newest_ended_runs_are_kept(tmp_path: Path) -> None:
+    settings = SETTINGS["local"](tmp_path).model_copy(update={"keep_ended": 2})
+    made = Opened(settings)
+    await made.open()
+    for number in range(1, 5):
+        await made.backend.start(order(number))
+        await made.end(attempt(number))
+        made.backend.forget(attempt(number))
+        await asyncio.sleep(0.05)
+    await made.close()
+    assert sorted(path.name for path in (settings.data_dir / "ended").iterdir()) == ["3.1", "4.1"]
+    assert list((settings.data_dir / "runs").iterdir()) == []
+
+
+@pytest.mark.parametrize("tasks", [1, 2])
+async def test_memory_beyond_its_limit_is_not_given(opened: Opened, tasks: int) -> None:
+    run = "python3 -c 'x = bytearray(512 << 20); print(len(x))'"
+    await opened.backend.start(order(1, job(run=run), tasks=tasks))
+    end = await opened.end(attempt(1))
+    assert (end.event, end.reason) == (FINISHED, ReasonCode.EXIT_NONZERO)
+    assert "536870912" not in await text(opened, 1)
+    if find_cgroups("atoll-c1").memory is not None:
+        assert "more than its 64 MiB" in end.message
+    else:
+        assert "MemoryError" in await text(opened, 1)

@@ -1,0 +1,304 @@
+"""An agent in its sessions: order, prefix, lease, reports, take-over, the way out."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from atoll.agent import reports
+from atoll.api.agent.v1 import agent_pb2
+from atoll.core.model.errors import ErrorCode, FailedPrecondition
+from atoll.core.model.lifecycle import AttemptEvent
+from atoll.core.model.reason import ReasonCode
+from atoll.core.model.spec import OnLost
+from tests.services.agent.fake_dispatch import FakeDispatch
+from tests.services.agent.jobs import attempt, job, on
+from tests.services.agent.running import Running
+from tests.support.waiting import eventually
+
+STARTED, FINISHED, STOPPED = AttemptEvent.STARTED, AttemptEvent.FINISHED, AttemptEvent.STOPPED
+
+
+async def beats(dispatch: FakeDispatch, count: int = 3) -> None:
+    """Let some heartbeats pass."""
+    seen = len(dispatch.heartbeats)
+    await dispatch.until(lambda: len(dispatch.heartbeats) >= seen + count)
+
+
+async def test_an_attempt_is_started_reported_and_forgotten(
+    dispatch: FakeDispatch, agent: Running
+) -> None:
+    await agent.start()
+    dispatch.start_attempt(attempt(1), job(exit_code=3), on(0))
+    dispatch.push()
+    await dispatch.until(lambda: dispatch.ended(attempt(1)))
+    assert dispatch.events(attempt(1)) == [STARTED, FINISHED]
+    assert dispatch.end_of(attempt(1)).exit_code == 3
+    assert dispatch.applied_seq == 1
+    assert agent.parts is not None
+    memory = agent.parts.journal.memory
+    await eventually(lambda: not memory.attempts and not memory.reports)
+
+
+async def test_decisions_that_come_again_start_nothing_again(
+    dispatch: FakeDispatch, agent: Running
+) -> None:
+    await agent.start()
+    for number in range(1, 6):
+        dispatch.start_attempt(attempt(number), job(), on(0))
+    dispatch.push()
+    await dispatch.until(lambda: dispatch.ended(*map(attempt, range(1, 6))))
+    assert dispatch.stream is not None
+    for _ in range(3):
+        dispatch.stream.next_number = 1
+        dispatch.push()
+    dispatch.start_attempt(attempt(6), job(), on(0))
+    dispatch.push()
+    await dispatch.until(lambda: dispatch.ended(attempt(6)))
+    assert [entry["attempt"] for entry in agent.ledger("start")] == list(map(attempt, range(1, 7)))
+
+
+async def test_a_gap_ends_the_session_and_nothing_after_it_is_applied(
+    dispatch: FakeDispatch, agent: Running
+) -> None:
+    await agent.start()
+    await beats(dispatch, 1)
+    dispatch.hold_back = {2}
+    for number in (1, 2, 3):
+        dispatch.start_attempt(attempt(number), job(), on(0))
+    dispatch.push()
+    await dispatch.until(lambda: len(dispatch.hellos) >= 3)
+    assert dispatch.hellos[-1].applied_seq <= 1
+    assert not dispatch.ended(attempt(3))
+    dispatch.hold_back = set()
+    await dispatch.until(lambda: dispatch.ended(*map(attempt, (1, 2, 3))))
+    assert dispatch.applied_seq == 3
+
+
+async def test_what_an_old_session_says_is_dropped(dispatch: FakeDispatch, agent: Running) -> None:
+    await agent.start()
+    await beats(dispatch, 1)
+    number = dispatch.start_attempt(attempt(1), job(), on(0))
+    batch = agent_pb2.DecisionBatch(decisions=dispatch.decisions[number - 1 :])
+    dispatch.send(epoch=0, decisions=batch)
+    await beats(dispatch, 2)
+    assert dispatch.heartbeats[-1].applied_seq == 0
+    dispatch.push()
+    await dispatch.until(lambda: dispatch.ended(attempt(1)))
+
+
+async def test_a_void_decision_only_moves_the_prefix(
+    dispatch: FakeDispatch, agent: Running
+) -> None:
+    await agent.start()
+    dispatch.void(attempt(1))
+    dispatch.push()
+    await dispatch.until(lambda: dispatch.applied_seq == 1)
+    assert dispatch.reports == []
+
+
+async def test_a_stop_of_an_unknown_attempt_keeps_a_late_start_from_running(
+    dispatch: FakeDispatch, agent: Running
+) -> None:
+    await agent.start()
+    dispatch.acknowledge = False
+    dispatch.stop_attempt(attempt(1))
+    dispatch.push()
+    await dispatch.until(lambda: dispatch.applied_seq == 1)
+    dispatch.start_attempt(attempt(1), job(), on(0))
+    dispatch.push()
+    await dispatch.until(lambda: dispatch.applied_seq == 2)
+    dispatch.acknowledge = True
+    dispatch.drop()
+    await dispatch.until(lambda: dispatch.ended(attempt(1)))
+    await beats(dispatch)
+    assert dispatch.events(attempt(1)) == [STOPPED]
+    assert agent.ledger("start") == []
+
+
+async def test_nothing_starts_before_the_prefix_reaches_what_was_decided(
+    dispatch: FakeDispatch, agent: Running
+) -> None:
+    dispatch.start_attempt(attempt(1), job(), on(0))
+    dispatch.stop_attempt(attempt(1))
+    dispatch.hold_back = {2}
+    await agent.start()
+    await dispatch.until(lambda: dispatch.applied_seq == 1)
+    await beats(dispatch)
+    assert dispatch.reports == []
+    dispatch.hold_back = set()
+    dispatch.drop()
+    await dispatch.until(lambda: dispatch.ended(attempt(1)))
+    assert dispatch.events(attempt(1)) == [STOPPED]
+    assert agent.ledger("start") == []
+
+
+async def test_nothing_starts_without_an_answered_heartbeat(
+    dispatch: FakeDispatch, agent: Running
+) -> None:
+    dispatch.answer_heartbeats = False
+    await agent.start()
+    dispatch.start_attempt(attempt(1), job(), on(0))
+    dispatch.push()
+    await dispatch.until(lambda: dispatch.applied_seq == 1)
+    await beats(dispatch)
+    assert dispatch.reports == []
+    dispatch.answer_heartbeats = True
+    await dispatch.until(lambda: dispatch.ended(attempt(1)))
+
+
+async def test_a_session_whose_heartbeats_are_not_answered_is_given_up(
+    dispatch: FakeDispatch, agent: Running
+) -> None:
+    dispatch.answer_heartbeats, dispatch.lease_s = False, 0.2
+    await agent.start()
+    await dispatch.until(lambda: len(dispatch.hellos) >= 2)
+
+
+async def test_reports_come_again_until_they_are_acknowledged(
+    dispatch: FakeDispatch, agent: Running
+) -> None:
+    dispatch.acknowledge = False
+    await agent.start()
+    for number in range(1, 11):
+        dispatch.start_attempt(attempt(number), job(), on(0))
+    dispatch.push()
+    await dispatch.until(lambda: dispatch.applied_seq == 10)
+    await beats(dispatch)
+    dispatch.drop()
+    await dispatch.until(lambda: len(dispatch.hellos) == 2)
+    dispatch.acknowledge = True
+    dispatch.drop()
+    await dispatch.until(lambda: dispatch.ended(*map(attempt, range(1, 11))))
+    assert [report.number for report in dispatch.reports] == list(range(1, 21))
+
+
+async def test_a_run_that_dispatch_says_is_not_live_is_stopped(
+    dispatch: FakeDispatch, agent: Running
+) -> None:
+    dispatch.dead = {attempt(1)}
+    await agent.start()
+    dispatch.start_attempt(attempt(1), job(60), on(0))
+    dispatch.push()
+    await dispatch.until(lambda: dispatch.ended(attempt(1)))
+    assert dispatch.events(attempt(1)) == [STARTED, STOPPED]
+
+
+async def test_a_silent_reader_gets_no_more_work_done(
+    dispatch: FakeDispatch, agent: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reports, "MOST_UNACKNOWLEDGED", 10)
+    dispatch.acknowledge = False
+    await agent.start()
+    await dispatch.until(lambda: dispatch.stream is not None)
+    for number in range(1, 101):
+        dispatch.start_attempt(attempt(number), job(), on(0))
+        dispatch.push()
+        await dispatch.until(lambda: bool(dispatch.heartbeats))
+        await asyncio.sleep(0.005)
+    await beats(dispatch, 10)
+    assert dispatch.applied_seq < 100
+    dispatch.acknowledge = True
+    dispatch.drop()
+    await dispatch.until(lambda: dispatch.ended(*map(attempt, range(1, 101))))
+
+
+async def test_a_decision_of_an_unknown_kind_waits_for_a_newer_agent(
+    dispatch: FakeDispatch, agent: Running
+) -> None:
+    await agent.start()
+    await beats(dispatch, 1)
+    dispatch.start_attempt(attempt(1), job(), on(0))
+    dispatch.void(attempt(2))
+    dispatch.decisions[1].kind = 77  # type: ignore[assignment]
+    dispatch.start_attempt(attempt(3), job(), on(0))
+    dispatch.push()
+    await dispatch.until(lambda: dispatch.ended(attempt(1)))
+    await beats(dispatch)
+    assert dispatch.heartbeats[-1].applied_seq == 1
+    assert len(dispatch.hellos) == 1
+
+
+async def test_a_dispatch_that_forgot_decisions_is_not_obeyed(
+    dispatch: FakeDispatch, agent: Running
+) -> None:
+    await agent.start()
+    for number in (1, 2):
+        dispatch.start_attempt(attempt(number), job(), on(0))
+    dispatch.push()
+    await dispatch.until(lambda: dispatch.ended(attempt(1), attempt(2)))
+    dispatch.drop()
+    dispatch.decisions.clear()
+    dispatch.void(attempt(3))
+    await dispatch.until(lambda: len(dispatch.hellos) == 2)
+    for number in (4, 5):
+        dispatch.start_attempt(attempt(number), job(), on(0))
+    assert dispatch.stream is not None
+    dispatch.stream.next_number = 1
+    dispatch.push()
+    await beats(dispatch)
+    assert {entry["attempt"] for entry in agent.ledger("start")} == {attempt(1), attempt(2)}
+    assert dispatch.heartbeats[-1].applied_seq == 2
+
+
+async def test_a_cluster_that_is_held_is_asked_for_again(
+    dispatch: FakeDispatch, agent: Running
+) -> None:
+    dispatch.refuse_with = FailedPrecondition("held", code=ErrorCode.ALREADY_HELD)
+    await agent.start()
+    await dispatch.until(lambda: len(dispatch.hellos) >= 1)
+    dispatch.refuse_with = None
+    dispatch.start_attempt(attempt(1), job(), on(0))
+    await dispatch.until(lambda: dispatch.ended(attempt(1)))
+
+
+async def test_a_retired_clusters_agent_stops_everything(
+    dispatch: FakeDispatch, agent: Running
+) -> None:
+    await agent.start()
+    dispatch.start_attempt(attempt(1), job(60), on(0))
+    dispatch.push()
+    await dispatch.until(lambda: dispatch.events(attempt(1)) == [STARTED])
+    dispatch.refuse_with = FailedPrecondition("retired", code=ErrorCode.CLUSTER_RETIRED)
+    dispatch.drop()
+    await eventually(lambda: len(agent.ledger("stop")) == 1)
+
+
+async def test_an_agent_that_is_told_to_end_says_goodbye(
+    dispatch: FakeDispatch, agent: Running
+) -> None:
+    await agent.start()
+    dispatch.start_attempt(attempt(1), job(60), on(0))
+    dispatch.push()
+    await dispatch.until(lambda: dispatch.events(attempt(1)) == [STARTED])
+    await agent.stop()
+    assert dispatch.goodbyes == 1
+    assert agent.ledger("stop") == []
+
+
+async def test_an_agent_ends_though_nobody_answers(
+    dispatch: FakeDispatch, agent: Running, tmp_path: Path
+) -> None:
+    await dispatch.stop()
+    await agent.start()
+    await asyncio.sleep(0.1)
+    await agent.stop()
+    assert dispatch.hellos == []
+
+
+async def test_a_guard_that_is_too_slow_is_not_offered(
+    dispatch: FakeDispatch, agent: Running
+) -> None:
+    dispatch.lost_after_s = 50.0
+    dispatch.start_attempt(attempt(1), job(on_lost=OnLost.REQUEUE), on(0))
+    await agent.start()
+    await dispatch.until(lambda: dispatch.ended(attempt(1)))
+    assert [hello.can_guard for hello in dispatch.hellos] == [True, False]
+    assert dispatch.hellos[1].stop_after_s == 0
+    assert dispatch.end_of(attempt(1)).reason is ReasonCode.ON_LOST_UNSUPPORTED
+    dispatch.lost_after_s = 500.0
+    dispatch.start_attempt(attempt(2), job(on_lost=OnLost.REQUEUE), on(0))
+    dispatch.drop()
+    await dispatch.until(lambda: dispatch.ended(attempt(2)))
+    assert dispatch.hellos[-1].can_guard
+    assert dispatch.events(attempt(2)) == [STARTED, FINISHED]
