@@ -1,5 +1,9 @@
+import asyncio
+import ssl
+import urllib.request
 from pathlib import Path
 from typing import Any
+from urllib.error import URLError
 
 import grpc
 import pytest
@@ -7,6 +11,7 @@ import trustme
 
 from atoll.api.submission.v1 import submission_pb2 as api
 from atoll.api.submission.v1 import submission_pb2_grpc as api_grpc
+from atoll.runtime.http import HttpServer
 from atoll.runtime.rpc.channel import channel
 from atoll.runtime.settings import ServiceSettings
 from tests.runtime.echo import echo_server
@@ -82,3 +87,22 @@ async def test_an_insecure_address_is_warned_of_at_every_start(
         async with echo_server(settings):
             logged = capsys.readouterr()
         assert "insecure" in logged.out + logged.err
+
+
+async def test_metrics_beyond_loopback_are_served_over_tls(material: dict[str, Path]) -> None:
+    settings = ServiceSettings(
+        metrics_listen="0.0.0.0:0", tls_cert=material["cert"], tls_key=material["key"]
+    )
+    server = HttpServer(settings, alive=lambda: True, ready=lambda: False)
+    port = server.address.rpartition(":")[2]
+    trusted = ssl.create_default_context(cafile=str(material["ca"]))
+
+    def fetched(url: str, context: ssl.SSLContext | None) -> int:
+        with urllib.request.urlopen(url, context=context, timeout=CALL_TIMEOUT_S) as answer:
+            return int(answer.status)
+
+    url = f"https://127.0.0.1:{port}/metrics"
+    assert await asyncio.to_thread(fetched, url, trusted) == 200
+    with pytest.raises(URLError):
+        await asyncio.to_thread(fetched, url, ssl.create_default_context())
+    server.close()

@@ -1,9 +1,12 @@
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
 
 from atoll.api.submission.v1 import submission_pb2 as api
 from atoll.api.submission.v1 import submission_pb2_grpc as api_grpc
@@ -100,6 +103,30 @@ async def test_a_call_has_a_server_span_by_the_conventions(trace_file: Path) -> 
     # The caller's mistake is no failure of the server.
     assert bad["attributes"]["rpc.response.status_code"] == "NOT_FOUND"
     assert bad["status"]["status_code"] == "UNSET"
+
+
+async def test_spans_reach_a_collector() -> None:
+    received: list[str] = []
+
+    class Collector(trace_service_pb2_grpc.TraceServiceServicer):
+        async def Export(self, request: Any, context: Any) -> Any:  # noqa: N802
+            for resource in request.resource_spans:
+                for scope in resource.scope_spans:
+                    received.extend(span.name for span in scope.spans)
+            return trace_service_pb2.ExportTraceServiceResponse()
+
+    server = grpc.aio.server()
+    add: Any = trace_service_pb2_grpc.add_TraceServiceServicer_to_server
+    add(Collector(), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    settings = ServiceSettings(otlp_endpoint=f"http://127.0.0.1:{port}")
+    tracing.configure(settings, "test", instance="test-1")
+    with tracing.span("work"):
+        pass
+    await asyncio.to_thread(tracing.shutdown)
+    assert received == ["work"]
+    await server.stop(None)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from atoll.adapters.memory.streams import MemoryHints
 from atoll.api.submission.v1 import submission_pb2 as api
 from atoll.core.model.errors import DomainError, ErrorCode, Unavailable
 from atoll.ports.topics import EVENTS
-from atoll.submission.usecases.wake import POLL_S, SETTLE_S, Wake
+from atoll.submission.usecases.wake import LOOKS_PER_S, POLL_S, SETTLE_S, Wake
 from tests.services.submission.worlds import Caller, World, node, refusal, spec
 
 WITHIN_S = 20
@@ -147,3 +147,15 @@ async def test_without_hints_the_wait_is_the_poll() -> None:
     assert not waiting.done()
     await clock.advance(SETTLE_S + 0.02)
     assert waiting.done()
+
+
+async def test_a_crowd_of_watches_looks_less_often_each() -> None:
+    clock, hints = ManualClock(), MemoryHints()
+    wake = Wake(hints, clock, EVENTS)
+    crowd = [asyncio.create_task(wake.wait()) for _ in range(int(10 * LOOKS_PER_S))]
+    await settle()
+    await clock.advance(POLL_S + SETTLE_S)
+    early = sum(waiting.done() for waiting in crowd)
+    assert early <= POLL_S * LOOKS_PER_S
+    await clock.advance(20.0)
+    assert all(waiting.done() for waiting in crowd)

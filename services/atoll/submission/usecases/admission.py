@@ -1,16 +1,17 @@
 """Whether a job could ever run, on any cluster there is, were everything free.
 
 The sums over all nodes are costly to make and change slowly. An old one is good enough to let a
-job in; one that is about to refuse a job is made anew first.
+job in, while a new one is made beside; one that is about to refuse a job is made anew first.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from atoll.core.engine.capacity import CapacitySummary, fits_ever
-from atoll.core.model.errors import ErrorCode, FieldViolation, InvalidInput
+from atoll.core.model.errors import DomainError, ErrorCode, FieldViolation, InvalidInput
 from atoll.core.model.ids import DEFAULT_SHARD, ShardId
 from atoll.core.model.inventory import Cluster, ClusterState, Node
 from atoll.core.model.plan import GangRequest
@@ -18,9 +19,10 @@ from atoll.core.model.reason import Reason
 from atoll.ports.clock import Clock
 
 FRESH_S: Final = 3.0
-"""A summary that refuses a job is at most this old."""
-STALE_S: Final = 120.0
-"""A summary that lets a job in is at most this old."""
+"""A summary that refuses a job is at most this old, or MOST_SHARE of the time would go into it."""
+STALE_S: Final = 60.0
+"""A summary older than this is made anew, after having been used once more."""
+MOST_SHARE: Final = 0.05
 NODES_PER_PAGE: Final = 2_000
 MOST_REMEMBERED: Final = 50_000
 MOST_REASONS: Final = 5
@@ -44,6 +46,7 @@ class _Known:
 
     at: float
     """Monotonic time."""
+    took_s: float
     shards: Mapping[ShardId, CapacitySummary]
     fitting: dict[GangRequest, tuple[ShardId, ...]] = field(default_factory=dict)
 
@@ -56,6 +59,7 @@ class Admission:
         self._clock = clock
         self._known: _Known | None = None
         self._loading = asyncio.Lock()
+        self._refreshing: asyncio.Task[None] | None = None
 
     async def shards_for(self, requests: Iterable[GangRequest]) -> list[tuple[ShardId, ...]]:
         """The shards that could run each request; raises InvalidInput NEVER_FITS.
@@ -63,21 +67,35 @@ class Admission:
         Without any cluster nothing is refused: the first one may be about to register.
         """
         asked = list(requests)
-        known = await self._at_most(STALE_S)
+        known = self._known or await self._fresh()
+        if self._age_s(known) > STALE_S:
+            self._refresh_soon()
         found = [_fitting(known, request) for request in asked]
         if not all(found):
-            known = await self._at_most(FRESH_S)
+            known = await self._fresh()
             found = [_fitting(known, request) for request in asked]
         if not all(found):
             raise _never_fits(known, asked)
         return found
 
-    async def _at_most(self, age_s: float) -> _Known:
+    async def _fresh(self) -> _Known:
         async with self._loading:
             known = self._known
-            if known is None or self._clock.monotonic() - known.at > age_s:
+            if known is None or self._age_s(known) > max(FRESH_S, known.took_s / MOST_SHARE):
                 known = self._known = await self._load()
             return known
+
+    def _age_s(self, known: _Known) -> float:
+        return self._clock.monotonic() - known.at
+
+    def _refresh_soon(self) -> None:
+        if self._refreshing is None or self._refreshing.done():
+            self._refreshing = asyncio.create_task(self._refresh())
+
+    async def _refresh(self) -> None:
+        # A store that is away refuses the submit itself; the old summary stays until it is back.
+        with contextlib.suppress(DomainError):
+            await self._fresh()
 
     async def _load(self) -> _Known:
         at = self._clock.monotonic()
@@ -87,7 +105,7 @@ class Admission:
         while page := await self._inventory.nodes("", after=after, limit=NODES_PER_PAGE):
             nodes.extend(page)
             after = (page[-1].cluster, page[-1].inventory.name)
-        return _Known(at, _by_shard(clusters, nodes))
+        return _Known(at, self._clock.monotonic() - at, _by_shard(clusters, nodes))
 
 
 def _counts(cluster: Cluster) -> bool:

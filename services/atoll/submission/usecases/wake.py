@@ -10,6 +10,8 @@ from atoll.ports.streams import Hints
 POLL_S: Final = 2.0
 SETTLE_S: Final = 0.05
 """Hints in a burst lead to one look."""
+LOOKS_PER_S: Final = 250.0
+"""Of all watches together: with many of them, each looks less often."""
 
 
 class Wake:
@@ -20,6 +22,7 @@ class Wake:
         self._clock = clock
         self._topics = topics
         self._next = asyncio.Event()
+        self._waiting = 0
         self.stopped = False
         """True once nothing will be heard again."""
 
@@ -34,13 +37,20 @@ class Wake:
         self._ring()
 
     async def wait(self) -> None:
-        """Return after the next hint, or after POLL_S without."""
+        """Return after the next hint, or after POLL_S without; both longer with many waiting."""
         if self.stopped:
             return
-        heard = self._next
-        await _first(heard.wait(), self._clock.sleep(POLL_S))
-        if not self.stopped:
-            await self._clock.sleep(SETTLE_S)
+        self._waiting += 1
+        try:
+            crowd_s = self._waiting / LOOKS_PER_S
+            await self._heard(max(POLL_S, crowd_s))
+            if not self.stopped:
+                await self._clock.sleep(max(SETTLE_S, crowd_s))
+        finally:
+            self._waiting -= 1
+
+    async def _heard(self, at_most_s: float) -> None:
+        await _first(self._next.wait(), self._clock.sleep(at_most_s))
 
     def _ring(self) -> None:
         heard, self._next = self._next, asyncio.Event()
