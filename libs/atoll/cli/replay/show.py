@@ -44,7 +44,7 @@ def lines(result: Result) -> Iterator[str]:
     """The result as a person reads it."""
     states = ", ".join(f"{count:,} {state}" for state, count in result.states.items())
     yield f"replay {result.run}"
-    yield f"jobs             {result.jobs:,} ({states}; {result.rolled_back:,} rolled back once)"
+    yield f"jobs             {result.jobs:,} ({states}; {result.rolled_back:,} rolled back)"
     yield f"took             {result.seconds:,.1f} s, {result.jobs_per_second:,.1f} jobs/s"
     yield f"submit->placed   {_latency(result.submit_to_placed_ms)}"
     yield f"submit->accepted {_latency(result.submit_to_accepted_ms)}"
