@@ -63,8 +63,10 @@ class PostgresWorld:
         self._opened: list[Store] = []
         self.store: Store = self.another()
 
-    def another(self, *, dsn: str = "", pool_size: int = 12) -> Store:
-        store = PostgresStore.open(dsn or self.dsn, ids=SystemIds(), pool_size=pool_size)
+    def another(self, *, dsn: str = "", pool_size: int = 12, wait_s: float = 5.0) -> Store:
+        store = PostgresStore.open(
+            dsn or self.dsn, ids=SystemIds(), pool_size=pool_size, wait_s=wait_s
+        )
         self._opened.append(store)
         return store
 

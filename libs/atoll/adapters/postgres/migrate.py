@@ -1,8 +1,10 @@
 """Brings a database to the newest schema."""
 
+import asyncio
 from pathlib import Path
 from typing import Final
 
+import asyncpg
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
@@ -26,10 +28,33 @@ def newest() -> str:
     return head
 
 
+def is_current(dsn: str) -> bool:
+    """Whether the schema is as new as this program, or newer; False when there is none.
+
+    Runs an event loop of its own. Raises OSError or what asyncpg raises when it cannot be asked.
+    """
+    applied = asyncio.run(_applied(dsn))
+    known = {
+        script.revision for script in ScriptDirectory.from_config(_config("")).walk_revisions()
+    }
+    return applied is not None and (applied == newest() or applied not in known)
+
+
 def scripts() -> Path:
     """Where the migrations are: in an installed wheel beside this file, else in the source tree."""
     packaged = HERE / "migrations"
     return packaged if packaged.is_dir() else HERE.parents[3] / "migrations"
+
+
+async def _applied(dsn: str) -> str | None:
+    connection = await asyncpg.connect(dsn, timeout=10)
+    try:
+        if await connection.fetchval("SELECT to_regclass('alembic_version')") is None:
+            return None
+        revision: str | None = await connection.fetchval("SELECT version_num FROM alembic_version")
+        return revision
+    finally:
+        await connection.close()
 
 
 def _config(dsn: str) -> Config:

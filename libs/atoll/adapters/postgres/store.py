@@ -22,10 +22,20 @@ class PostgresStore:
 
     @classmethod
     def open(
-        cls, dsn: str, *, ids: Ids, pool_size: int = 8, application: str = "atoll"
+        cls,
+        dsn: str,
+        *,
+        ids: Ids,
+        pool_size: int = 8,
+        wait_s: float = 5.0,
+        application: str = "atoll",
     ) -> "PostgresStore":
-        """Of `postgresql://…`. Connections, `pool_size` at most, are made when they are needed."""
-        database = Database(dsn, size=PoolSize(pool_size), application=application)
+        """Of `postgresql://…`. Connections, `pool_size` at most, are made when they are needed.
+
+        Whoever waits longer than `wait_s` for one gets Exhausted.
+        """
+        size = PoolSize(pool_size, wait_s=wait_s)
+        database = Database(dsn, size=size, application=application)
         return cls(
             submission=PostgresSubmissionStore(database),
             placement=PostgresPlacementStore(database, ids.uuid()),
