@@ -1,5 +1,6 @@
 """Output and events, over streams that break."""
 
+import threading
 from collections.abc import Iterable
 
 import pytest
@@ -57,6 +58,15 @@ def test_output_of_all_ranks_goes_on_without_repeating_a_byte(both: Both, world:
     assert caught.value.offsets == {0: 4, 1: 2}
     got.extend(both.each(job.logs(resume=caught.value.offsets)))
     assert [joined(c for c in got if c.rank == rank) for rank in (0, 1)] == [b"aaaaAA", b"bbbb"]
+
+
+def test_following_waits_for_the_start(both: Both, world: World) -> None:
+    job = both.do(both.client.submit(SPEC))
+    threading.Timer(0.1, world.place, (1,)).start()
+    threading.Timer(0.3, world.start, (1,)).start()
+    threading.Timer(0.5, world.write, (1, b"late")).start()
+    threading.Timer(0.7, world.end, (1,)).start()
+    assert joined(both.each(job.logs(follow=True))) == b"late"
 
 
 def test_output_before_the_first_attempt_is_refused(both: Both) -> None:

@@ -16,7 +16,7 @@ from atoll.client.retry import TRIES, worth_another_try
 from atoll.client.streams import ALL_RANKS, LOGS, WATCH, Tailing, Watching, ended, offsets
 from atoll.client.views import Event, Explanation, JobInfo, LogChunk
 from atoll.client.waiting import Awaited, Deadline, batches
-from atoll.core.model.errors import ErrorCode, InvalidInput, Unavailable
+from atoll.core.model.errors import ErrorCode, FailedPrecondition, InvalidInput, Unavailable
 from atoll.core.model.lifecycle import JobState
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class AsyncClient(AsyncOperations):
                     return
                 deadline.check(len(awaited))
 
-    async def states(self, job_id: int) -> AsyncIterator[JobInfo]:
+    async def states(self, job_id: int) -> AsyncGenerator[JobInfo]:
         """A job as it is now, and after every change, until it has ended."""
         last = None
         deadline = Deadline(self._clock, None)
@@ -159,18 +159,21 @@ class AsyncClient(AsyncOperations):
     ) -> AsyncIterator[LogChunk]:
         """Output of a job's live or last attempt, or of the numbered one.
 
-        Raises LogsDropped when the stream breaks; pass its `offsets` as `resume` to go on.
+        With `follow` it waits for the start, and ends with the attempt. Raises LogsDropped when
+        the stream breaks; pass its `offsets` as `resume` to go on.
         """
         have = offsets(resume, rank)
         tailing = Tailing(job_id, rank, follow, attempt, tail_lines, have)
-        replies = self._transport.stream(LOGS, tailing.request(), submission.StreamLogsResponse)
         try:
-            async with aclosing(replies):
-                async for reply in replies:
-                    for chunk in tailing.chunks(reply):
-                        yield chunk
-        except Unavailable as error:
-            raise tailing.dropped(error) from error
+            async with aclosing(self._tailed(tailing)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+        except FailedPrecondition as error:
+            if not (tailing.waits_for_start(error) and await self._has_begun(job_id)):
+                raise
+            async with aclosing(self._tailed(tailing)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
 
     async def watch(
         self, cursor: str = "", *, queue: str = "", job_ids: Iterable[int] = ()
@@ -238,6 +241,23 @@ class AsyncClient(AsyncOperations):
                     tries += 1
                     await self._transport.pause(min(tries, TRIES))
             yield None
+
+    async def _tailed(self, tailing: Tailing) -> AsyncGenerator[LogChunk]:
+        replies = self._transport.stream(LOGS, tailing.request(), submission.StreamLogsResponse)
+        try:
+            async with aclosing(replies):
+                async for reply in replies:
+                    for chunk in tailing.chunks(reply):
+                        yield chunk
+        except Unavailable as error:
+            raise tailing.dropped(error) from error
+
+    async def _has_begun(self, job_id: int) -> bool:
+        async with aclosing(self.states(job_id)) as states:
+            async for info in states:
+                if info.state is JobState.RUNNING or info.done:
+                    return True
+        return False
 
     def _watched(
         self, watching: Watching, timeout_s: float | None

@@ -8,7 +8,7 @@ from atoll.api.submission.v1 import submission_pb2 as submission
 from atoll.client import reading
 from atoll.client.errors import LogsDropped
 from atoll.client.views import Event, LogChunk
-from atoll.core.model.errors import ErrorCode, Unavailable
+from atoll.core.model.errors import ErrorCode, FailedPrecondition, Unavailable
 from atoll.core.model.lifecycle import TERMINAL_JOB
 
 WATCH: Final = "/atoll.api.submission.v1.SubmissionService/WatchJobs"
@@ -80,6 +80,10 @@ class Tailing:
         self.have[chunk.rank] = max(self.have.get(chunk.rank, 0), chunk.offset + len(chunk.data))
         if known < len(chunk.data):
             yield LogChunk(chunk.rank, chunk.data[known:], chunk.offset + known)
+
+    def waits_for_start(self, error: FailedPrecondition) -> bool:
+        """True when there is no output yet, and the caller wants to wait for it."""
+        return self.follow and not self.attempt and error.code is ErrorCode.ATTEMPT_NOT_FOUND
 
     def dropped(self, error: Exception) -> Exception:
         """What to raise for the failure of the stream."""

@@ -14,7 +14,7 @@ from atoll.client.streams import ALL_RANKS, LOGS, WATCH, Tailing, Watching, ende
 from atoll.client.transport import Transport
 from atoll.client.views import Event, Explanation, JobInfo, LogChunk
 from atoll.client.waiting import Awaited, Deadline, batches
-from atoll.core.model.errors import ErrorCode, InvalidInput, Unavailable
+from atoll.core.model.errors import ErrorCode, FailedPrecondition, InvalidInput, Unavailable
 from atoll.core.model.lifecycle import JobState
 
 if TYPE_CHECKING:
@@ -145,17 +145,17 @@ class Client(Operations):
     ) -> Iterator[LogChunk]:
         """Output of a job's live or last attempt, or of the numbered one.
 
-        Raises LogsDropped when the stream breaks; pass its `offsets` as `resume` to go on.
+        With `follow` it waits for the start, and ends with the attempt. Raises LogsDropped when
+        the stream breaks; pass its `offsets` as `resume` to go on.
         """
         have = offsets(resume, rank)
         tailing = Tailing(job_id, rank, follow, attempt, tail_lines, have)
         try:
-            for reply in self._transport.stream(
-                LOGS, tailing.request(), submission.StreamLogsResponse
-            ):
-                yield from tailing.chunks(reply)
-        except Unavailable as error:
-            raise tailing.dropped(error) from error
+            yield from self._tailed(tailing)
+        except FailedPrecondition as error:
+            if not (tailing.waits_for_start(error) and self._has_begun(job_id)):
+                raise
+            yield from self._tailed(tailing)
 
     def watch(
         self, cursor: str = "", *, queue: str = "", job_ids: Iterable[int] = ()
@@ -218,6 +218,18 @@ class Client(Operations):
                     tries += 1
                     self._transport.pause(min(tries, TRIES))
             yield None
+
+    def _tailed(self, tailing: Tailing) -> Iterator[LogChunk]:
+        try:
+            for reply in self._transport.stream(
+                LOGS, tailing.request(), submission.StreamLogsResponse
+            ):
+                yield from tailing.chunks(reply)
+        except Unavailable as error:
+            raise tailing.dropped(error) from error
+
+    def _has_begun(self, job_id: int) -> bool:
+        return any(info.state is JobState.RUNNING or info.done for info in self.states(job_id))
 
     def _watched(
         self, watching: Watching, timeout_s: float | None
