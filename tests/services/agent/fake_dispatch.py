@@ -231,7 +231,7 @@ class FakeDispatch(agent_pb2_grpc.AgentServiceServicer):
             case "reports":
                 self._report(request.reports)
             case "applied_seq":
-                assert request.applied_seq > self.applied_seq
+                assert request.applied_seq >= self.applied_seq
                 self.applied_seq = request.applied_seq
             case "inventory":
                 self.inventories.append(request.inventory)

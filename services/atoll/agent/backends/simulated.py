@@ -58,7 +58,8 @@ class SimulatedBackend:
         self._ledger = Ledger(folder)
         self._engine = Engine(clock, self._ledger, self._floor, emit=self._events.put)
         self._control = ControlFile(folder)
-        self._faults = GOOD
+        self.faults = GOOD
+        """What is wrong with the cluster now."""
         self._shown = GOOD
         self._inventory: tuple[NodeInventory, ...] | None = None
         self._changed = asyncio.Event()
@@ -87,12 +88,12 @@ class SimulatedBackend:
 
     async def refresh_inventory(self) -> None:
         """Show what is true, whatever lag was asked for."""
-        self._show(self._faults)
+        self._show(self.faults)
 
     async def check(self, order: StartOrder) -> Refusal | None:
         """Whether the nodes and devices are there, healthy and free."""
         await self._patience(order.attempt)
-        if self._faults.reject:
+        if self.faults.reject:
             nodes = tuple(sorted({task.node for task in order.tasks}))
             return Refusal(ReasonCode.BACKEND_ERROR, "the cluster rejects everything now", nodes)
         return await self._refusal(order)
@@ -166,9 +167,9 @@ class SimulatedBackend:
         return attempt in engine.live or attempt in engine.ended or attempt in self._stopped
 
     async def _patience(self, attempt: AttemptId) -> None:
-        if self._faults.delay_s:
-            await self._clock.sleep(self._faults.delay_s)
-        while self._faults.hang and attempt not in self._stopped:
+        if self.faults.delay_s:
+            await self._clock.sleep(self.faults.delay_s)
+        while self.faults.hang and attempt not in self._stopped:
             await self._clock.sleep(LOOK_S)
 
     async def _refusal(self, order: StartOrder) -> Refusal | None:
@@ -183,7 +184,7 @@ class SimulatedBackend:
 
     def _node(self, name: str) -> NodeInventory | None:
         node = self._nodes.get(name)
-        return None if node is None else self._faults.shown(node)
+        return None if node is None else self.faults.shown(node)
 
     async def _accuse(self, attempt: AttemptId, violation: Violation) -> None:
         log.error("decision gives away what is taken", attempt_id=attempt, why=str(violation))
@@ -198,7 +199,7 @@ class SimulatedBackend:
         await self._ledger.append(entry)
 
     def _binds_badly(self, node: str) -> bool:
-        fault = self._faults.of(node)
+        fault = self.faults.of(node)
         return fault.hang or fault.fail_bind
 
     async def _bind_in_part(self, order: StartOrder, bad: set[str]) -> None:
@@ -208,7 +209,7 @@ class SimulatedBackend:
         if bound:
             await self._engine.begin(run)
         try:
-            if not any(self._faults.of(node).fail_bind for node in bad):
+            if not any(self.faults.of(node).fail_bind for node in bad):
                 await self._wait_for_bind(order.attempt)
         finally:
             await self._engine.unwind(run)
@@ -218,7 +219,7 @@ class SimulatedBackend:
         raise Refused(_unwound(order.tasks, bad))
 
     async def _wait_for_bind(self, attempt: AttemptId) -> None:
-        until = self._clock.monotonic() + self._faults.bind_timeout_s
+        until = self._clock.monotonic() + self.faults.bind_timeout_s
         while self._clock.monotonic() < until and attempt not in self._stopped:
             await self._clock.sleep(LOOK_S)
 
@@ -229,9 +230,9 @@ class SimulatedBackend:
 
     def _look(self) -> None:
         faults = self._control.look()
-        if faults is self._faults:
+        if faults is self.faults:
             return
-        self._faults = faults
+        self.faults = faults
         dead = [name for name, fault in faults.nodes.items() if fault.dead]
         self._engine.kill(attempt for name in dead for attempt in self._floor.runs_on(name))
         if faults.inventory_lag_s > 0:
@@ -241,7 +242,7 @@ class SimulatedBackend:
 
     async def _show_later(self, faults: Misbehaviour) -> None:
         await self._clock.sleep(faults.inventory_lag_s)
-        if faults is self._faults:
+        if faults is self.faults:
             self._show(faults)
 
     def _show(self, faults: Misbehaviour) -> None:
