@@ -39,7 +39,7 @@ def test_a_server_of_another_authority_is_not_trusted(tmp_path: Path) -> None:
     config = ClientConfig(endpoint=server.address, tls="on", tls_ca=str(tmp_path / "ca.pem"))
     one = Waiting(config)
     try:
-        with pytest.raises(Unavailable):
+        with pytest.raises(Unavailable, match="ATOLL_TLS_CA"):
             one.do(one.client.submit({"run": "x"}))
         assert not server.world.jobs
     finally:

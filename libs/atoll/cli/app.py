@@ -15,7 +15,9 @@ _TAKE_COMMANDS = ("run", "submit")
 
 
 def invoke(words: Sequence[str]) -> int:
-    """Run a command line; the exit code. Nothing is raised, whatever happens."""
+    """Run a command line; the exit code. Only KeyboardInterrupt is raised."""
+    # gRPC's own log would stand between our lines; what it has to say is in the errors.
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     try:
         return _called(build(), with_command(words))
     except BrokenPipeError:

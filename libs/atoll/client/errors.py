@@ -64,6 +64,13 @@ def _reached(error: DomainError, address: str) -> DomainError:
     metadata = {"address": address}
     if error.code is ErrorCode.TIMED_OUT:
         return Unavailable(f"{address} did not answer in time", code=error.code, metadata=metadata)
+    return Unavailable(
+        f"cannot reach {address} ({_why(error.message)})", code=error.code, metadata=metadata
+    )
+
+
+def _why(details: str) -> str:
     # gRPC tells the same in several layers; the innermost says what happened.
-    why = error.message.rpartition(": ")[2].strip() or "no connection"
-    return Unavailable(f"cannot reach {address} ({why})", code=error.code, metadata=metadata)
+    if "handshake failed" in details.lower():
+        return "no TLS that both sides trust; ATOLL_TLS=off for a server without, ATOLL_TLS_CA"
+    return details.rpartition(": ")[2].strip(" []") or "no connection"
