@@ -32,7 +32,7 @@ lock: $(STAMP) ## resolve the dependencies again into constraints.txt
 
 .PHONY: demo
 demo: setup ## run the whole control plane here and show a job's way through it
-	$(BIN)/python tools/demo.py
+	$(BIN)/python -m tools.demo
 
 .PHONY: up
 up: setup ## run the control plane until Ctrl-C

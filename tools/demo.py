@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from atoll.client import Client
 from atoll.client.views import JobInfo, PlacementStatus
 from tools import demo_jobs
-from tools.demo_jobs import Want, by_label
+from tools.demo_jobs import Want
 from tools.demo_show import Show, table
 from tools.demo_stack import Stack, stack
 
@@ -83,9 +83,14 @@ class Demo:
 
     def replayed(self) -> None:
         """A list of pods in the form of a public trace."""
-        file = self.stack.write("openb.csv", demo_jobs.openb_list())
-        self.show.headline(f"$ atoll replay {file.name}")
-        self.check(self.stack.shown("replay", str(file)) == 0, "atoll replay failed")
+        nodes = self.stack.write("nodes.csv", demo_jobs.openb_nodes())
+        pods = self.stack.write("pods.csv", demo_jobs.openb_pods())
+        ledger = self.stack.agent_folder("hopper") / "ledger.jsonl"
+        words = {"--nodes": nodes, "--pods": pods, "--speed": 2, "--ledger": ledger}
+        self.show.headline("$ atoll replay openb --nodes nodes.csv --pods pods.csv --speed 2")
+        code = self.stack.shown("replay", "openb", *(str(w) for two in words.items() for w in two))
+        self.check(code == 0, "atoll replay failed")
+        self.wants.append(demo_jobs.replayed())
 
     def follow(self, wants: Sequence[Want]) -> list[JobInfo]:
         """Show the jobs until all have ended; TimeoutError if they do not."""
@@ -103,7 +108,7 @@ class Demo:
     def jobs(self, wants: Sequence[Want]) -> list[JobInfo]:
         """The jobs of some wants, as they stand."""
         every = [job.info for job in self.client.list()]
-        return [job for want in wants for job in by_label(every, want)]
+        return [job for want in wants for job in every if want.about(job)]
 
     def summary(self) -> None:
         """The table, the latencies, the roll-backs, what went wrong."""
@@ -121,7 +126,9 @@ class Demo:
     def check_ends(self, jobs: Sequence[JobInfo]) -> None:
         """Each job against what was wanted of it."""
         for want in self.wants:
-            for job in by_label(jobs, want):
+            mine = [job for job in jobs if want.about(job)]
+            self.check(bool(mine), f"{want.title}: there is no such job")
+            for job in mine:
                 told = f"job {job.id} {job.name}: {job.state} on {job.cluster} {job.message}"
                 self.check(want.met(job), told)
 

@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ from atoll.core.model.lifecycle import JobState
 
 ARRAY = 12
 REPLAYED = 40
+H100_NODES = 64
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,14 @@ class Want:
     clusters: frozenset[str] = field(default_factory=frozenset)
     """Where it may run; empty: anywhere."""
     nodes: int = 1
+    label: str = "demo"
+    """Its jobs have this label, with its name when it has a spec."""
+
+    def about(self, job: JobInfo) -> bool:
+        """Whether the job is one of its own."""
+        if not self.spec:
+            return self.label in job.labels
+        return job.labels.get(self.label) == str(self.spec["name"])
 
     def met(self, job: JobInfo) -> bool:
         """Whether it ended as it was to."""
@@ -120,8 +129,19 @@ def as_json(spec: dict[str, Any]) -> str:
     return json.dumps(spec, indent=1)
 
 
-def openb_list(seed: int = 7) -> str:
-    """A small list of pods in the form of the openb traces (CSV)."""
+def replayed() -> Want:
+    """All jobs of the replayed list."""
+    return Want(f"{REPLAYED} replayed pods", {}, clusters=frozenset({"hopper"}), label="replay")
+
+
+def openb_nodes() -> str:
+    """The nodes that the list is replayed on, in the form of the openb traces (CSV)."""
+    nodes = [f"h100-{number:04},192000,{2 << 20},8,H100" for number in range(H100_NODES)]
+    return "\n".join(["sn,cpu_milli,memory_mib,gpu,model", *nodes]) + "\n"
+
+
+def openb_pods(seed: int = 7) -> str:
+    """A small list of pods in the same form."""
     rng = random.Random(seed)
     columns = (
         "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,"
@@ -156,8 +176,3 @@ def _job(
         "envs": envs,
         "labels": {"demo": name},
     }
-
-
-def by_label(jobs: Iterable[JobInfo], want: Want) -> list[JobInfo]:
-    """The jobs that a want is about."""
-    return [job for job in jobs if job.labels.get("demo") == want.spec["name"]]

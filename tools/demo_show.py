@@ -11,7 +11,7 @@ from rich.text import Text
 
 from atoll.client.views import JobInfo
 from atoll.core.model.lifecycle import JobState
-from tools.demo_jobs import Want, by_label
+from tools.demo_jobs import Want
 
 STYLES: Mapping[JobState, str] = {
     JobState.QUEUED: "yellow",
@@ -79,7 +79,7 @@ def table(wants: Sequence[Want], jobs: Sequence[JobInfo]) -> Table:
     for column in columns:
         shown.add_column(column, no_wrap=True, overflow="ellipsis")
     for want in wants:
-        found = by_label(jobs, want)
+        found = [job for job in jobs if want.about(job)]
         if found:
             shown.add_row(*_row(want, found))
     return shown

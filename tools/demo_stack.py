@@ -42,9 +42,13 @@ class Stack:
         path.write_text(text)
         return path
 
+    def agent_folder(self, cluster: str) -> Path:
+        """Where the agent of a cluster keeps its things."""
+        return self.folder / NAME / "data" / "agents" / cluster
+
     def misbehave(self, cluster: str, how: Mapping[str, Any]) -> None:
         """Tell a simulated cluster how to fail; {} ends it."""
-        control = self.folder / NAME / "data" / "agents" / cluster / "misbehave.json"
+        control = self.agent_folder(cluster) / "misbehave.json"
         draft = control.with_suffix(".new")
         draft.write_text(json.dumps(how))
         draft.replace(control)
@@ -60,5 +64,5 @@ def stack() -> Iterator[Stack]:
     try:
         yield made
     finally:
-        made.shown("down")
+        made.atoll("down")
         shutil.rmtree(folder, ignore_errors=True)

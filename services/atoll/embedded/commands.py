@@ -42,7 +42,7 @@ def up(
 def down(*, data_dir: Path | None = None, name: str | None = None) -> int:
     """End the control plane that `atoll up` started, with all its processes; data are kept.
 
-    Work that the local cluster still runs is ended, too.
+    What the local cluster still runs is stopped, and runs anew after the next `atoll up`.
 
     Args:
         data_dir: Its data folder, when it was started by another user or ATOLL_STATE_DIR.

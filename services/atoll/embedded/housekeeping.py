@@ -74,17 +74,21 @@ def cut(log: Path, most: int = MOST_LOG_BYTES) -> None:
 
 
 def end_descendants() -> int:
-    """End all that still runs below this process, by force after a while; how many it were."""
+    """End all that still runs below this process; how many it were.
+
+    By force after a while, children's children first: a run's wrapper, which was
+    adopted, can then still write down how its run ended.
+    """
     left = psutil.Process().children(recursive=True)
     for process in left:
         _send(process, signal.SIGCONT)
         _send(process, signal.SIGTERM)
-    _, alive = psutil.wait_procs(left, timeout=END_WITHIN_S)
-    while alive:
-        for process in alive:
-            _send(process, signal.SIGKILL)
-        psutil.wait_procs(alive, timeout=END_WITHIN_S)
-        alive = [child for child in _children() if not _is_zombie(child)]
+    psutil.wait_procs(left, timeout=END_WITHIN_S)
+    adopted = {child.pid for child in _children()}
+    _kill([process for process in left if process.pid not in adopted])
+    psutil.wait_procs(left, timeout=END_WITHIN_S)
+    while alive := [child for child in _children() if not _is_zombie(child)]:
+        _kill(alive)
     return len(left)
 
 
@@ -97,6 +101,12 @@ def _is_zombie(process: psutil.Process) -> bool:
         return bool(process.status() == psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
+
+
+def _kill(processes: list[psutil.Process]) -> None:
+    for process in processes:
+        _send(process, signal.SIGKILL)
+    psutil.wait_procs(processes, timeout=END_WITHIN_S)
 
 
 def _send(process: psutil.Process, number: signal.Signals) -> None:

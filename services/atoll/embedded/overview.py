@@ -58,12 +58,10 @@ def look(report: Report) -> Overview:
     from atoll.client import Client, ClientConfig  # loads gRPC, which `up` and `down` can spare
 
     unread: list[str] = []
-    placement = _address(report, "placement")
-    config = ClientConfig(
-        endpoint=_address(report, "submission"),
-        placement=(placement,),
-        timeout_s=ANSWER_WITHIN_S,
-    )
+    submission, placement = _address(report, "submission"), _address(report, "placement")
+    if not (submission and placement):
+        return Overview(report, unread=("clusters and leader: not started yet",))
+    config = ClientConfig(endpoint=submission, placement=(placement,), timeout_s=ANSWER_WITHIN_S)
     with Client(config=config) as client:
         clusters = _asked(client.clusters, "clusters", unread) or ()
         status = _asked(client.placement_status, "placement", unread)

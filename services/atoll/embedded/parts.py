@@ -3,12 +3,15 @@
 import asyncio
 import contextlib
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Generic, Protocol, TypeVar
 
 from atoll.runtime.servers import Server, ServerError
 from atoll.runtime.servers.process import Launch, Process, spawn
+
+S = TypeVar("S", bound=Server)
 
 ANSWER_WITHIN_S: Final = 2.0
 POLL_S: Final = 0.1
@@ -70,61 +73,64 @@ class Part(Protocol):
         ...
 
 
-class ServerPart:
-    """PostgreSQL, etcd or Valkey."""
+class ServerPart(Generic[S]):
+    """PostgreSQL, etcd or Valkey; made anew for every start, since its port may have to change."""
 
     metrics: str = ""
 
-    def __init__(self, name: str, server: Server) -> None:
+    def __init__(self, name: str, make: Callable[[], S]) -> None:
         self.name = name
-        self._server = server
+        self._make = make
+        self.server = make()
 
     @property
     def log(self) -> Path:
         """The file that it writes to."""
-        return self._server.log
+        return self.server.log
 
     @property
     def pid(self) -> int | None:
         """Its process, or None while there is none."""
-        return self._server.pid if self._server.running() else None
+        return self.server.pid if self.server.running() else None
 
     @property
     def address(self) -> str:
         """`host:port` for its clients."""
-        return f"{self._server.host}:{self._server.port}"
+        return f"{self.server.host}:{self.server.port}"
 
     async def start(self) -> None:
         """Start it and return when it serves; raises PartFailed."""
+        self.server = self._make()
         try:
-            await self._server.start()
+            await self.server.start()
         except (ServerError, OSError) as error:
             first = str(error).splitlines()[0] if str(error) else repr(error)
-            raise PartFailed(first, log=self.log, tail=self._server.log_tail()) from error
+            raise PartFailed(first, log=self.log, tail=self.server.log_tail()) from error
 
     def alive(self) -> bool:
         """Whether its process lives."""
-        return self._server.running()
+        return self.server.running()
 
     async def ready(self) -> bool:
         """Whether it answers."""
-        return self.alive() and await self._server.serves()
+        return self.alive() and await self.server.serves()
 
     async def end(self) -> None:
         """End it in good order, by force if that takes too long."""
-        await self._server.stop()
+        await self.server.stop()
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
     """How to run one of our own services."""
 
-    name: str
     argv: tuple[str, ...]
     folder: Path
-    log: Path
+    """The working folder."""
     address: str
+    """`host:port` for its clients; empty: none."""
     metrics: str
+    """`host:port` of /readyz."""
     ready_within_s: float = 60.0
     grace_s: float = 15.0
 
@@ -133,21 +139,15 @@ class ServicePart:
     """One of our own services, as a process in a session of its own.
 
     The kernel kills it when the supervisor dies: nothing must run that nobody keeps.
+    `make` is asked before every start, since ports may have to change.
     """
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, name: str, log: Path, make: Callable[[], Service]) -> None:
+        self.name = name
+        self.log = log
+        self._make = make
+        self._service: Service | None = None
         self._process: Process | None = None
-
-    @property
-    def name(self) -> str:
-        """Its name in tables and logs."""
-        return self._service.name
-
-    @property
-    def log(self) -> Path:
-        """The file that it writes to."""
-        return self._service.log
 
     @property
     def pid(self) -> int | None:
@@ -157,28 +157,26 @@ class ServicePart:
     @property
     def address(self) -> str:
         """`host:port` for its clients; empty: none."""
-        return self._service.address
+        return self._service.address if self._service is not None else ""
 
     @property
     def metrics(self) -> str:
-        """`host:port` of /readyz."""
-        return self._service.metrics
+        """`host:port` of /readyz; empty before the first start."""
+        return self._service.metrics if self._service is not None else ""
 
     async def start(self) -> None:
         """Start it and return when it is ready; raises PartFailed."""
         begin = self.log.stat().st_size if self.log.exists() else 0
+        self._service = service = self._make()
         try:
-            self._process = spawn(self._launch())
-        except (OSError, ServerError) as error:
-            raise self._failed(f"cannot be run: {error}", begin) from error
-        try:
-            async with asyncio.timeout(self._service.ready_within_s):
+            self._process = spawn(self._launch(service))
+            async with asyncio.timeout(service.ready_within_s):
                 await self._until_ready(begin)
-        except TimeoutError:
+        except (OSError, ServerError) as error:  # a TimeoutError is an OSError
             await self._end_by_force()
-            raise self._failed(
-                f"is not ready after {self._service.ready_within_s:.0f} s", begin
-            ) from None
+            late = f"is not ready after {service.ready_within_s:.0f} s"
+            why = late if isinstance(error, TimeoutError) else f"cannot be run: {error}"
+            raise self._failed(why, begin) from error
         except BaseException:
             await self._end_by_force()
             raise
@@ -189,21 +187,21 @@ class ServicePart:
 
     async def ready(self) -> bool:
         """Whether /readyz says 200."""
-        return self.alive() and await http_ok(self._service.metrics, "/readyz")
+        return self.alive() and await http_ok(self.metrics, "/readyz")
 
     async def end(self) -> None:
         """SIGTERM, and SIGKILL for it and its children after its grace."""
-        if self._process is None:
+        if self._process is None or self._service is None:
             return
         self._process.send_to_all(signal.SIGCONT)
         self._process.send(signal.SIGTERM)
         if not await self._process.ended(self._service.grace_s):
             await self._end_by_force()
 
-    def _launch(self) -> Launch:
+    def _launch(self, service: Service) -> Launch:
         return Launch(
-            argv=self._service.argv,
-            folder=self._service.folder,
+            argv=service.argv,
+            folder=service.folder,
             log=self.log,
             account=None,
             death_signal=signal.SIGKILL,

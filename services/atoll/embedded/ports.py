@@ -28,14 +28,19 @@ class PortBook:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._known: dict[str, int] = _read(path)
-        self._given: set[int] = set()
+        self._given: dict[str, int] = {}
+        self._settled = False
 
     def port(self, name: str) -> int:
-        """A port for the listener `name` that is free now; others' remembered ones are not used."""
+        """A port for the listener `name` that is free now; others' remembered ones are not used.
+
+        Once settled, the one that it had, whether it is free or not.
+        """
+        if self._settled and name in self._known:
+            return self._known[name]
         wishes = [self._known.get(name), USUAL.get(name), *_agents(name)]
         port = next((wish for wish in wishes if wish and self._can_have(name, wish)), None)
-        self._known[name] = port = port or self._any()
-        self._given.add(port)
+        self._known[name] = self._given[name] = port = port or self._any()
         self._path.write_text(json.dumps(self._known, indent=1, sort_keys=True))
         return port
 
@@ -43,12 +48,16 @@ class PortBook:
         """The same as `host:port`."""
         return f"{LOOPBACK}:{self.port(name)}"
 
+    def settle(self) -> None:
+        """From now on others have been told the ports: they must not change."""
+        self._settled = True
+
     def _can_have(self, name: str, port: int) -> bool:
-        owners = {key for key, known in self._known.items() if known == port}
-        return not (owners - {name}) and port not in self._given and is_free(port)
+        others = {key for key, known in (self._known | self._given).items() if known == port}
+        return not (others - {name}) and is_free(port)
 
     def _any(self) -> int:
-        taken = self._given | set(self._known.values())
+        taken = set(self._given.values()) | set(self._known.values())
         return next(port for port in free_ports(len(taken) + 1) if port not in taken)
 
 

@@ -66,6 +66,7 @@ class LineProgress:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._told: dict[str, str] = {}
+        self._begun = False
 
     def __enter__(self) -> Self:
         return self
@@ -74,16 +75,20 @@ class LineProgress:
         return None
 
     def show(self, report: Report) -> None:
-        """Print what is new."""
+        """Print what is new; what stood when a running stack was first looked at is not."""
+        quiet = not self._begun and report.phase is Phase.READY
+        self._begun = True
         for view in report.parts:
             if view.state is not PartState.WAITING:
-                self._tell(view.name, f"{view.name}: {_words(view)}")
+                self._tell(view.name, f"{view.name}: {_words(view)}", quiet=quiet)
         if report.step:
             self._tell("", report.step)
 
-    def _tell(self, key: str, line: str) -> None:
-        if self._told.get(key) != line:
-            self._told[key] = line
+    def _tell(self, key: str, line: str, *, quiet: bool = False) -> None:
+        if self._told.get(key) == line:
+            return
+        self._told[key] = line
+        if not quiet:
             self._console.print(line, markup=False, soft_wrap=True)
 
 

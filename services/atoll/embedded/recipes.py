@@ -29,33 +29,22 @@ class Stores:
     etcd_endpoints: tuple[str, ...]
 
 
-def services(layout: Layout, ports: PortBook, stores: Stores) -> tuple[Service, ...]:
-    """The services that hold no cluster; writes their settings."""
-    listens = {
-        name: {
-            "listen": ports.address(name),
-            "metrics_listen": ports.address(f"{name}.metrics"),
-        }
-        for name in SERVICES
-    }
-    config = layout.configs / "services.yaml"
+def service(name: str, layout: Layout, ports: PortBook, *, stores: Stores) -> Service:
+    """One of the services that hold no cluster; writes its settings."""
+    listen, metrics = ports.address(name), ports.address(f"{name}.metrics")
+    config = layout.configs / f"{name}.yaml"
     shared = {
         "dsn": stores.dsn,
         "redis_url": stores.redis_url,
         "etcd_endpoints": list(stores.etcd_endpoints),
     }
-    _write(config, shared | listens)
-    return tuple(
-        Service(
-            name=name,
-            argv=_command(name, config),
-            folder=layout.data,
-            log=layout.log(name),
-            address=listens[name]["listen"],
-            metrics=listens[name]["metrics_listen"],
-            ready_within_s=COMPILED_WITHIN_S,
-        )
-        for name in SERVICES
+    _write(config, shared | {name: {"listen": listen, "metrics_listen": metrics}})
+    return Service(
+        argv=_command(name, config),
+        folder=layout.data,
+        address=listen,
+        metrics=metrics,
+        ready_within_s=COMPILED_WITHIN_S,
     )
 
 
@@ -75,14 +64,7 @@ def agent(layout: Layout, ports: PortBook, cluster: Cluster, *, dispatch: str) -
     }
     config = layout.configs / f"{name}.yaml"
     _write(config, {"agent": settings | cluster.settings})
-    return Service(
-        name=name,
-        argv=_command("agent", config),
-        folder=data,
-        log=layout.log(name),
-        address="",
-        metrics=metrics,
-    )
+    return Service(argv=_command("agent", config), folder=data, address="", metrics=metrics)
 
 
 def agent_name(cluster: Cluster) -> str:

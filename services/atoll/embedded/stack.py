@@ -1,19 +1,23 @@
 """Brings the whole stack up, in the order in which one needs the other."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
 
 from atoll.adapters.postgres.migrate import upgrade
 from atoll.client.endpoints import Endpoints, write_endpoints
 from atoll.embedded import recipes
-from atoll.embedded.clusters import Clusters
+from atoll.embedded.clusters import Cluster, Clusters
 from atoll.embedded.layout import Layout
-from atoll.embedded.parts import Part, ServerPart, Service, ServicePart
+from atoll.embedded.parts import Part, ServerPart, ServicePart
 from atoll.embedded.ports import PortBook
 from atoll.embedded.recipes import Stores
 from atoll.embedded.state import Board, PartView, Phase
 from atoll.embedded.supervisor import Supervisor
-from atoll.runtime.servers import EtcdServer, PostgresServer, ValkeyServer
+from atoll.runtime.servers import EtcdServer, PostgresServer, Server, ValkeyServer
+
+S = TypeVar("S", bound=Server)
 
 
 class Stack:
@@ -35,11 +39,11 @@ class Stack:
         self._board.tell(step="applying migrations")
         await asyncio.to_thread(upgrade, stores.dsn)
         self._board.tell(step="starting the services")
-        services = {s.name: s for s in recipes.services(self._layout, self._ports, stores)}
-        await self._supervisor.start([ServicePart(service) for service in services.values()])
+        await self._supervisor.start([self._service(name, stores) for name in recipes.SERVICES])
         self._board.tell(step="waiting for the agents' sessions")
-        await self._supervisor.start(self._agents(services["dispatch"]))
-        self._write_endpoints(services)
+        await self._supervisor.start([self._agent(one) for one in self._clusters.clusters])
+        self._ports.settle()
+        write_endpoints(self._layout.endpoints, self._endpoints())
         self._board.tell(step="", phase=Phase.READY)
 
     def _announce(self) -> None:
@@ -50,34 +54,38 @@ class Stack:
         self._board.tell(step="starting the servers")
 
     async def _start_servers(self) -> Stores:
-        postgres = PostgresServer(
-            self._layout.server("postgres"), port=self._ports.port("postgres")
+        postgres = ServerPart("postgres", self._made(PostgresServer, "postgres"))
+        etcd = ServerPart("etcd", self._made(EtcdServer, "etcd"))
+        valkey = ServerPart("valkey", self._made(ValkeyServer, "valkey"))
+        await self._supervisor.start([postgres, etcd, valkey])
+        return Stores(
+            dsn=postgres.server.dsn,
+            redis_url=valkey.server.url,
+            etcd_endpoints=etcd.server.endpoints,
         )
-        etcd = EtcdServer(self._layout.server("etcd"), port=self._ports.port("etcd"))
-        valkey = ValkeyServer(self._layout.server("valkey"), port=self._ports.port("valkey"))
-        servers = {"postgres": postgres, "etcd": etcd, "valkey": valkey}
-        await self._supervisor.start([ServerPart(*named) for named in servers.items()])
-        return Stores(dsn=postgres.dsn, redis_url=valkey.url, etcd_endpoints=etcd.endpoints)
 
-    def _agents(self, dispatch: Service) -> list[Part]:
-        return [
-            ServicePart(
-                recipes.agent(self._layout, self._ports, cluster, dispatch=dispatch.address)
-            )
-            for cluster in self._clusters.clusters
-        ]
+    def _made(self, kind: type[S], name: str) -> Callable[[], S]:
+        return lambda: kind(self._layout.server(name), port=self._ports.port(name))
 
-    def _write_endpoints(self, services: Mapping[str, Service]) -> None:
-        endpoints = Endpoints(
+    def _service(self, name: str, stores: Stores) -> Part:
+        make = partial(recipes.service, name, self._layout, self._ports, stores=stores)
+        return ServicePart(name, self._layout.log(name), make)
+
+    def _agent(self, cluster: Cluster) -> Part:
+        dispatch = self._board.view("dispatch").address
+        name = recipes.agent_name(cluster)
+        make = partial(recipes.agent, self._layout, self._ports, cluster, dispatch=dispatch)
+        return ServicePart(name, self._layout.log(name), make)
+
+    def _endpoints(self) -> Endpoints:
+        report = self._board.report
+        return Endpoints(
             name=self._layout.name,
-            submission=services["submission"].address,
-            placement=(services["placement"].address,),
-            dispatch=services["dispatch"].address,
+            submission=self._board.view("submission").address,
+            placement=(self._board.view("placement").address,),
+            dispatch=self._board.view("dispatch").address,
             metrics={
-                view.name: f"http://{view.metrics}/metrics"
-                for view in self._board.report.parts
-                if view.metrics
+                view.name: f"http://{view.metrics}/metrics" for view in report.parts if view.metrics
             },
-            pid=self._board.report.pid,
+            pid=report.pid,
         )
-        write_endpoints(self._layout.endpoints, endpoints)

@@ -23,18 +23,15 @@ class Fakes:
     def part(self, name: str, mode: str = "good", *, ready_within_s: float = 20.0) -> ServicePart:
         (port,) = free_ports(1)
         self.names[str(port)] = name
-        return ServicePart(
-            Service(
-                name=name,
-                argv=(sys.executable, str(FAKE), str(port), str(self.witness), mode),
-                folder=self.folder,
-                log=self.folder / f"{name}.log",
-                address="",
-                metrics=f"127.0.0.1:{port}",
-                ready_within_s=ready_within_s,
-                grace_s=0.5 if mode == "hangs" else 10.0,
-            )
+        service = Service(
+            argv=(sys.executable, str(FAKE), str(port), str(self.witness), mode),
+            folder=self.folder,
+            address="",
+            metrics=f"127.0.0.1:{port}",
+            ready_within_s=ready_within_s,
+            grace_s=0.5 if mode == "hangs" else 10.0,
         )
+        return ServicePart(name, self.folder / f"{name}.log", lambda: service)
 
     def told(self, word: str) -> list[str]:
         """Names of the parts that wrote `word`, in the order of writing."""

@@ -26,7 +26,6 @@ async def test_this_machine_is_fit_and_nothing_is_created(layout: Layout) -> Non
     told = await checks.run(layout)
     assert all(item.ok for item in told), told
     words = (
-        "Python",
         "PostgreSQL",
         "etcd",
         "Valkey",

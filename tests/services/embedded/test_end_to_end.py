@@ -1,5 +1,6 @@
 """The real stack, by the command: up, run, down, up again, and what must not be left behind."""
 
+import asyncio
 import json
 import os
 import signal
@@ -49,6 +50,12 @@ class Stack:
             stderr=subprocess.PIPE,
             text=True,
         )
+
+    async def says(self, process: "subprocess.Popen[str]", begin: str) -> None:
+        """Wait for a line of stdout that begins so."""
+        assert process.stdout is not None
+        line = await asyncio.to_thread(process.stdout.readline)
+        assert line.startswith(begin), line or process.communicate()[1]
 
     def status(self) -> dict[str, Any]:
         return dict(json.loads(self.atoll("status", "-o", "json")))
@@ -121,7 +128,7 @@ async def test_what_dies_is_started_again_and_nothing_outlives_the_supervisor(
 
 async def test_in_the_foreground_ctrl_c_ends_everything(stack: Stack) -> None:
     up = stack.start("up", "--foreground")
-    await until(stack.layout.endpoints.exists, within_s=UP_WITHIN_S)
+    await stack.says(up, "Atoll is up")
     processes = stack.processes()
     up.send_signal(signal.SIGINT)
     out, _ = up.communicate(timeout=120)

@@ -146,7 +146,7 @@ def test_the_exit_code_says_whether_all_is_well(
 
 def test_off_a_terminal_each_change_is_a_line_once() -> None:
     out = io.StringIO()
-    report = REPORT.model_copy(update={"step": "starting the services"})
+    report = REPORT.model_copy(update={"step": "starting the services", "phase": Phase.STARTING})
     with LineProgress(Console(file=out)) as shown:
         shown.show(report)
         shown.show(report)
@@ -157,3 +157,12 @@ def test_off_a_terminal_each_change_is_a_line_once() -> None:
         "placement: backoff restarts: 2 (died)",
         "starting the services",
     ]
+
+
+def test_of_a_running_stack_only_what_changes_is_told() -> None:
+    out = io.StringIO()
+    with LineProgress(Console(file=out)) as shown:
+        shown.show(REPORT)
+        ended = REPORT.parts[0].model_copy(update={"state": PartState.ENDED})
+        shown.show(REPORT.model_copy(update={"parts": (ended, *REPORT.parts[1:])}))
+    assert out.getvalue().splitlines() == ["postgres: ended"]

@@ -72,3 +72,22 @@ def test_no_port_is_given_twice(tmp_path: Path) -> None:
 def test_a_file_that_is_no_port_book_is_as_none(tmp_path: Path, usual: dict[str, int]) -> None:
     (tmp_path / "ports").write_text("[]")
     assert PortBook(tmp_path / "ports").port("postgres") == usual["postgres"]
+
+
+def test_a_listener_that_asks_again_keeps_its_port_unless_somebody_took_it(
+    tmp_path: Path, usual: dict[str, int], listener: socket.socket
+) -> None:
+    book = PortBook(tmp_path / "ports")
+    assert book.port("submission") == book.port("submission") == usual["submission"]
+    take(listener, usual["submission"])
+    assert book.port("submission") != usual["submission"]
+
+
+def test_settled_ports_do_not_change(
+    tmp_path: Path, usual: dict[str, int], listener: socket.socket
+) -> None:
+    book = PortBook(tmp_path / "ports")
+    book.port("submission")
+    book.settle()
+    take(listener, usual["submission"])
+    assert book.port("submission") == usual["submission"]

@@ -130,7 +130,8 @@ async def main():
     folder = Path({str(fakes.folder)!r})
     argv = (sys.executable, {str(FAKE)!r}, "{port}", {str(fakes.witness)!r},
             "leaves-child")
-    part = ServicePart(Service("a", argv, folder, folder / "a.log", "", "127.0.0.1:{port}"))
+    service = Service(argv, folder, "", "127.0.0.1:{port}")
+    part = ServicePart("a", folder / "a.log", lambda: service)
     await part.start()
     await part.end()
     print(end_descendants())
