@@ -1,12 +1,17 @@
-"""Collects single things into batches: after a moment, or when there are enough."""
+"""Collects single things into batches: after a moment, or when there are enough.
+
+What a batch costs whatever its size (a dozen round trips, say) is kept below half of the time: the
+more slowly batches go, the longer the next one gathers, up to REST times the usual moment.
+"""
 
 import asyncio
 from collections import deque
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from atoll.ports.clock import Clock
 
 T = TypeVar("T")
+REST: Final = 4
 
 
 class Batcher(Generic[T]):
@@ -19,6 +24,7 @@ class Batcher(Generic[T]):
         self._items: deque[tuple[T, int]] = deque()
         self._weight = 0
         self._oldest = 0.0
+        self._drawn_at: float | None = None
         self._some = asyncio.Event()
         self._enough = asyncio.Event()
 
@@ -33,12 +39,22 @@ class Batcher(Generic[T]):
             self._enough.set()
 
     async def take(self) -> list[T]:
-        """Wait for the next batch: at least one item, and no more weight than `most` allows."""
+        """Wait for the next batch: at least one item, and no more weight than `most` allows.
+
+        To be called again as soon as the last batch was worked on.
+        """
+        rested = self._rested()
         await self._some.wait()
-        left_s = self._oldest + self._linger_s - self._clock.monotonic()
+        left_s = max(self._oldest + self._linger_s, rested) - self._clock.monotonic()
         if left_s > 0 and not self._enough.is_set():
             await self._enough_or(left_s)
+        self._drawn_at = self._clock.monotonic()
         return self._drawn()
+
+    def _rested(self) -> float:
+        now = self._clock.monotonic()
+        worked_s = 0.0 if self._drawn_at is None else now - self._drawn_at
+        return now + min(worked_s, REST * self._linger_s)
 
     async def _enough_or(self, seconds: float) -> None:
         pause = asyncio.ensure_future(self._clock.sleep(seconds))

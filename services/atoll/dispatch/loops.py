@@ -24,6 +24,7 @@ LINGER_S: Final = 0.002
 READ_WAIT_MS: Final = 100
 """A session that opens while Redis is being read joins in after this at most."""
 
+GATHER_S: Final = 0.004
 IDLE_S: Final = 0.02
 LOOK_S: Final = 0.2
 """Redis has this long to bring what the store is known to have."""
@@ -128,8 +129,8 @@ class FollowLoop:
                 continue
             if busy:
                 self._heard()
-            else:
-                await self._clock.sleep(IDLE_S)
+            # After a pause one read brings what several would have brought.
+            await self._clock.sleep(GATHER_S if busy else IDLE_S)
 
     async def look(self) -> None:
         """Look for what is missing, for ever."""

@@ -48,6 +48,7 @@ class FakeAgent:
         self.epoch = 0
         self._channel = grpc.aio.insecure_channel(address)
         self._call: Call | None = None
+        self._writing = asyncio.Lock()
         self._hearing: asyncio.Task[None] | None = None
 
     @property
@@ -172,7 +173,9 @@ class FakeAgent:
 
     async def _send(self, **message: Any) -> None:
         assert self._call is not None
-        await self._call.write(agent_pb2.SessionRequest(session_epoch=self.epoch, **message))
+        request = agent_pb2.SessionRequest(session_epoch=self.epoch, **message)
+        async with self._writing:  # a call takes one write at a time
+            await self._call.write(request)
 
     async def _hear(self, call: Call) -> None:
         try:

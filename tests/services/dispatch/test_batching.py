@@ -41,3 +41,21 @@ async def test_weights_bound_a_batch_but_nothing_is_too_heavy_to_be_taken() -> N
     for item, weight in (("a", 6), ("b", 5), ("c", 20), ("d", 1)):
         batcher.put(item, weight)
     assert [await batcher.take() for _ in range(4)] == [["a"], ["b"], ["c"], ["d"]]
+
+
+async def test_slow_work_lets_the_next_batch_gather_for_as_long_but_not_for_ever() -> None:
+    clock = ManualClock()
+    batcher: Batcher[int] = Batcher(clock, linger_s=0.005, most=10)
+    batcher.put(1)
+    await clock.advance(0.005)
+    assert await batcher.take() == [1]
+    await clock.advance(10.0)  # work
+    batcher.put(2)
+    await clock.advance(0.005)
+    taking = asyncio.ensure_future(batcher.take())
+    await clock.advance(0.015)
+    batcher.put(3)
+    await settle()
+    assert not taking.done()
+    await clock.advance(0.006)
+    assert await taking == [2, 3]

@@ -103,27 +103,23 @@ def _has_started(report: Report) -> bool:
 
 
 def _moved_job(job: Job, attempt: Attempt, event: JobEvent | None, *, now: float) -> Job:
-    job = replace(
-        job,
-        accepted_at=attempt.accepted_at or job.accepted_at,
-        started_at=attempt.started_at or job.started_at,
-    )
+    # One replace each: a job has many fields, and this runs for every report.
+    accepted_at = attempt.accepted_at or job.accepted_at
+    started_at = attempt.started_at or job.started_at
     if event is None:
-        return job
+        return replace(job, accepted_at=accepted_at, started_at=started_at)
     state = next_job_state(job.state, event)
     if state is None:
         raise AssertionError(f"{job.state} cannot take {event}")
-    moved = replace(job, state=state)
-    return (
-        moved if attempt.state is AttemptState.RUNNING else _ended(moved, attempt, event, now=now)
-    )
-
-
-def _ended(job: Job, attempt: Attempt, event: JobEvent, *, now: float) -> Job:
+    if attempt.state is AttemptState.RUNNING:
+        return replace(job, state=state, accepted_at=accepted_at, started_at=started_at)
     final = event in (JobEvent.SUCCEEDED, JobEvent.FAILED, JobEvent.CANCELLED)
     failed = event in (JobEvent.FAILED, JobEvent.RETRIED)
     return replace(
         job,
+        state=state,
+        accepted_at=accepted_at,
+        started_at=started_at,
         attempt=None,
         reason=_job_reason(attempt, event),
         message=attempt.message,

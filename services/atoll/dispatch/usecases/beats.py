@@ -31,28 +31,27 @@ class Beats:
         newest = {b.session: b for b in sorted(beats, key=lambda b: b.number) if b.session.open}
         if not newest:
             return
-        seen = await self._store.beat([self._beat(session) for session in newest])
+        applied = {session: session.lane.acked for session in newest}
+        seen = await self._store.beat([
+            Beat(session.cluster, session.epoch, number, self._lease_s)
+            for session, number in applied.items()
+        ])
         for session, beat in newest.items():
-            self._answer(beat, seen.get(session.cluster))
+            _answer(beat, seen.get(session.cluster), applied=applied[session])
         self._observer.batch(BatchKind.BEATS, len(newest))
 
-    def _beat(self, session: Session) -> Beat:
-        return Beat(session.cluster, session.epoch, session.lane.acked, self._lease_s)
 
-    @staticmethod
-    def _answer(beat: Heartbeat, cluster: Cluster | None) -> None:
-        session = beat.session
-        if cluster is None or cluster.session_epoch != session.epoch:
-            session.end(StaleSession())
-        elif cluster.state is ClusterState.RETIRED:
-            session.end(
-                FailedPrecondition("the cluster is retired", code=ErrorCode.CLUSTER_RETIRED)
-            )
-        else:
-            session.saw(cluster)
-            if cluster.head_seq < session.lane.acked:
-                session.end(_ahead(session.lane.acked, cluster.head_seq))
-            session.outbox.beat_ack(beat.number, cluster.head_seq)
+def _answer(beat: Heartbeat, cluster: Cluster | None, *, applied: int) -> None:
+    session = beat.session
+    if cluster is None or cluster.session_epoch != session.epoch:
+        session.end(StaleSession())
+    elif cluster.state is ClusterState.RETIRED:
+        session.end(FailedPrecondition("the cluster is retired", code=ErrorCode.CLUSTER_RETIRED))
+    elif cluster.head_seq < applied:
+        session.end(_ahead(applied, cluster.head_seq))
+    else:
+        session.saw(cluster)
+        session.outbox.beat_ack(beat.number, cluster.head_seq)
 
 
 def _ahead(applied: int, head: int) -> FailedPrecondition:
