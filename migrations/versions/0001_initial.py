@@ -150,7 +150,7 @@ JOBS = (
         shape bytea NOT NULL,
         spec bytea NOT NULL,
         secrets bytea
-    ) WITH (fillfactor = 60)""",
+    ) WITH (fillfactor = 50)""",
     "CREATE INDEX jobs_of_tenant ON jobs (tenant, id)",
     "CREATE INDEX jobs_of_queue ON jobs (queue, id)",
     "CREATE INDEX jobs_of_array ON jobs (array_id, id) WHERE array_id IS NOT NULL",

@@ -1,6 +1,7 @@
 """Brings a database to the newest schema."""
 
 import asyncio
+import threading
 from pathlib import Path
 from typing import Final
 
@@ -9,16 +10,20 @@ from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 
+_ONE_IN_THIS_PROCESS: Final = threading.Lock()
+"""Alembic keeps its context in a module."""
+
 HERE: Final = Path(__file__).resolve().parent
 
 
 def upgrade(dsn: str) -> None:
     """Apply what is missing, all in one transaction; nothing happens when nothing is.
 
-    Runs an event loop of its own: inside one, call it by `asyncio.to_thread`. Several callers at
-    once are safe. `dsn` is `postgresql://…`, as asyncpg takes it.
+    Runs an event loop of its own: inside one, call it by `asyncio.to_thread`. Several processes
+    at once are safe. `dsn` is `postgresql://…`, as asyncpg takes it.
     """
-    command.upgrade(_config(dsn), "head")
+    with _ONE_IN_THIS_PROCESS:
+        command.upgrade(_config(dsn), "head")
 
 
 def newest() -> str:

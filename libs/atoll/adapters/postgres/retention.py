@@ -6,6 +6,8 @@ from atoll.adapters.postgres.database import Database
 from atoll.adapters.postgres.sql import Sql
 from atoll.ports.store.upkeep import Pruned, Retention
 
+# Rows are picked first and then deleted one by one: a join with a LIMIT whose value is not known
+# when the plan is made would scan the table.
 NOW: Final = "extract(epoch FROM now())"
 
 # A job that a live one still waits for is kept: its state decides about that one.
@@ -22,28 +24,29 @@ WITH needed AS MATERIALIZED (
     DELETE FROM attempts a USING old
     WHERE a.id BETWEEN old.id << 16 AND (old.id << 16 | 65535)
 )
-DELETE FROM jobs j USING old WHERE j.id = old.id
+DELETE FROM jobs WHERE id = ANY (ARRAY(SELECT id FROM old))
 """
 REQUESTS: Final = f"""
-DELETE FROM requests r USING (
-    SELECT tenant, key FROM requests WHERE created_at < {NOW} - $1::double precision
+DELETE FROM requests WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM requests WHERE created_at < {NOW} - $1::double precision
     ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED
-) AS old WHERE r.tenant = old.tenant AND r.key = old.key
+))
 """
 # A START of a live attempt is kept, however old: another instance of the agent begins from it.
 DECISIONS: Final = f"""
-DELETE FROM decisions d USING (
-    SELECT d.cluster, d.number FROM sessions s JOIN decisions d ON d.cluster = s.cluster
+DELETE FROM decisions WHERE ctid = ANY (ARRAY(
+    SELECT d.ctid FROM sessions s JOIN decisions d ON d.cluster = s.cluster
     WHERE d.number <= s.acked_seq AND d.created_at < {NOW} - $1::double precision
         AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.id = d.attempt AND a.live)
-    ORDER BY d.cluster, d.number LIMIT $2
-) AS old WHERE d.cluster = old.cluster AND d.number = old.number
+    ORDER BY d.cluster, d.number LIMIT $2 FOR UPDATE OF d SKIP LOCKED
+))
 """
 # Ids rise with time but for the few that commit late, so the oldest rows are the first ones.
 EVENTS: Final = f"""
 WITH gone AS (
-    DELETE FROM events e USING (SELECT id FROM events ORDER BY id LIMIT $2) AS old
-    WHERE e.id = old.id AND e.at < {NOW} - $1::double precision RETURNING e.xid, e.at
+    DELETE FROM events WHERE id = ANY (ARRAY(SELECT id FROM events ORDER BY id LIMIT $2))
+        AND at < {NOW} - $1::double precision
+    RETURNING xid, at
 ), counted AS (SELECT count(*) AS rows, max(xid) AS xid, max(at) AS until FROM gone),
 raised AS (
     UPDATE horizons h SET xid = greatest(h.xid, c.xid), until = greatest(h.until, c.until)
