@@ -35,6 +35,9 @@ class Backoff:
 DEFAULT_BACKOFF: Final = Backoff()
 
 
+CANCEL_AGAIN_AFTER_S: Final = 0.5
+
+
 class Supervisor:
     """Runs loops until it is closed. A loop that returns is done; one that raises starts again."""
 
@@ -78,10 +81,11 @@ class Supervisor:
 
     async def close(self) -> None:
         """Cancel every loop, and wait until all have ended."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        # A library between a loop and its wait may lose a cancellation: it is said again then.
+        while tasks := list(self._tasks):
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks, timeout=CANCEL_AGAIN_AFTER_S)
 
     async def _wait(self, name: str, error: Exception, wait_s: float) -> None:
         RESTARTS.labels(name).inc()

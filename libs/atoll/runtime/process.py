@@ -119,9 +119,12 @@ async def _run(service: str, settings: S, main: ServiceMain[S]) -> int:
         async with process.exits:
             http = HttpServer(settings, alive=lambda: True, ready=process.ready)
             process.exits.callback(http.close)
-            process.exits.push_async_callback(process.supervisor.close)
             log.info("starting", instance=process.instance, metrics=http.address)
-            await main(process)
+            try:
+                await main(process)
+            finally:
+                # Before the connections that the loops use.
+                await process.supervisor.close()
     except Exception:
         log.exception("service failed")
         return 1
