@@ -232,7 +232,7 @@ def test_percentiles_are_values_in_order(values: list[float]) -> None:
 
 
 spans = st.lists(
-    st.tuples(st.integers(0, 2), st.integers(1, 100), st.integers(0, 20), st.integers(1, 9)),
+    st.tuples(st.integers(0, 2), st.integers(1, 100), st.integers(1, 20), st.integers(1, 9)),
     max_size=12,
 )
 
