@@ -38,13 +38,13 @@ def slow_plan(case: Given) -> dict[int, tuple[TaskPlacement, ...]]:
         key = (job.queue, job.request, job.priority)
         if key in blocked:
             continue
-        task = slow_task(case, job, nodes)
-        units = sum(grant_units(grant) for grant in task.devices) if task else 0
         bound = [str(name) for name in ancestry(job.queue) if str(name) in limits]
-        over = units and any(used.get(name, 0) + units > limits[name] for name in bound)
-        if task is None or over:
+        left = min((limits[name] - used.get(name, 0) for name in bound), default=1 << 40)
+        task = slow_task(case, job, nodes, left)
+        if task is None:
             blocked.add(key)
             continue
+        units = sum(grant_units(grant) for grant in task.devices)
         nodes[task.node_name].take(task)
         for name in bound:
             used[name] = used.get(name, 0) + units
@@ -52,7 +52,9 @@ def slow_plan(case: Given) -> dict[int, tuple[TaskPlacement, ...]]:
     return placed
 
 
-def slow_task(case: Given, job: PendingJob, nodes: dict[str, SlowNode]) -> TaskPlacement | None:
+def slow_task(
+    case: Given, job: PendingJob, nodes: dict[str, SlowNode], left: int
+) -> TaskPlacement | None:
     guards = {cluster.name: cluster.can_guard for cluster in case.clusters}
     for shape in job.request.groups[0].shapes:
         options = [
@@ -65,6 +67,10 @@ def slow_task(case: Given, job: PendingJob, nodes: dict[str, SlowNode]) -> TaskP
         ]
         if options:
             slow = min(options, key=lambda option: option[:2])[2]
+            grants = slow.grants(shape) or ()
+            units = sum(grant_units(grant) for grant in grants)
+            if units > max(0, left):
+                continue
             return TaskPlacement(
                 group=0,
                 rank=0,
@@ -72,7 +78,7 @@ def slow_task(case: Given, job: PendingJob, nodes: dict[str, SlowNode]) -> TaskP
                 node_name=slow.node.inventory.name,
                 cpu_milli=shape.cpu_milli,
                 memory_bytes=shape.memory_bytes,
-                devices=slow.grants(shape) or (),
+                devices=grants,
             )
     return None
 

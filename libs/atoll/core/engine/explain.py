@@ -56,7 +56,7 @@ def explain(
     """
     look = _Look(snapshot, pending, policies, now=now)
     blockers = look.own_reasons() + look.limit_reasons()
-    if not look.fits():
+    if not look.fits(UNLIMITED):
         blockers += reasons(look.sight, pending.request, look.view.shapes)
     fits_now = not blockers
     if fits_now and ahead:
@@ -81,6 +81,20 @@ class _Look:
         self.sight = Sight(snapshot, statement.nodes, scoring, Masks(snapshot, policies, now))
         self._gangs = GangPlacer(snapshot, statement, scoring, policies.score.gathers)
 
+    def fits(self, units_left: int) -> bool:
+        """Whether it could be placed with so much left of its queues' limits, in 1/56 block."""
+        request = self._pending.request
+        masks = {
+            number: self.sight.masks.allowed(request, shape)
+            for group, numbers in zip(request.groups, self.view.shapes, strict=True)
+            for shape, number in zip(group.shapes, numbers, strict=True)
+        }
+        statement = self._gangs.statement
+        mark = statement.checkpoint()
+        outcome = self._gangs.place(self.view, masks, job=0, units_left=units_left)
+        statement.rollback(mark)
+        return outcome is Outcome.PLACED
+
     def own_reasons(self) -> tuple[Reason, ...]:
         """What the job itself waits for."""
         found = []
@@ -91,10 +105,12 @@ class _Look:
         return tuple(found)
 
     def limit_reasons(self) -> tuple[Reason, ...]:
-        """The limits that would keep it, if there was a place for it."""
+        """The limits that keep it, or would keep it if there was a place for it."""
         limits = self._snapshot.limits
         left = [int(limits.limit[n] - limits.used[n]) for n in self.view.limits]
-        if not left or least_units(self._pending.request) <= max(0, min(left)):
+        if not left or self.fits(max(0, min(left))):
+            return ()
+        if not self.fits(UNLIMITED) and least_units(self._pending.request) <= min(left):
             return ()
         return limit_reasons(self.view, self._snapshot, used=limits.used)
 
@@ -110,20 +126,6 @@ class _Look:
             for number, name in enumerate(names)
         ]
         return tuple(sorted(tallies, key=lambda each: each.cluster))
-
-    def fits(self) -> bool:
-        """Whether it could be placed if no queue had a limit."""
-        request = self._pending.request
-        masks = {
-            number: self.sight.masks.allowed(request, shape)
-            for group, numbers in zip(request.groups, self.view.shapes, strict=True)
-            for shape, number in zip(group.shapes, numbers, strict=True)
-        }
-        statement = self._gangs.statement
-        mark = statement.checkpoint()
-        outcome = self._gangs.place(self.view, masks, job=0, units_left=UNLIMITED)
-        statement.rollback(mark)
-        return outcome is Outcome.PLACED
 
 
 def least_units(request: GangRequest) -> int:

@@ -53,12 +53,17 @@ class GangPlacer:
         The operations since the caller's checkpoint are the gang's, or there are none.
         """
         steps = ladder(self.snapshot, view.request.topology, gathers=self.gathers)
+        best = Outcome.NO_PLACE
         for choice in islice(product(*view.shapes), MOST_COMBINATIONS):
             for rows in self._candidates(view.request, choice, masks=masks, steps=steps):
                 outcome = self._try(view.request, choice, rows, job=job, units_left=units_left)
-                if outcome is not Outcome.NO_PLACE:
+                if outcome is Outcome.PLACED:
                     return outcome
-        return Outcome.NO_PLACE
+                if outcome is Outcome.AT_LIMIT:
+                    # Another domain would be charged the same; another alternative may not be.
+                    best = outcome
+                    break
+        return best
 
     def _candidates(
         self,

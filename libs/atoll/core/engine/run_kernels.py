@@ -105,25 +105,25 @@ def _place_next(
     journal: Journal,
     group: int,
 ) -> bool:
+    line.state[group] = NO_PLACE
     for i in range(line.first_column[group], line.first_column[group + 1]):
         column = line.column[i]
         row = best(trees.least, column)
         if row < 0:
             continue
         shape = trees.shape[column]
-        out = scoring.out
-        view = scoring.seen
-        shares = pick(nodes, scoring.hardware, scoring.shapes, shape, row, view, out, 0)
-        units = charge(scoring.hardware, scoring.shapes, shape, view, out, 0, shares)
+        out, seen = scoring.out, scoring.seen
+        shares = pick(nodes, scoring.hardware, scoring.shapes, shape, row, seen, out, 0)
+        units = charge(scoring.hardware, scoring.shapes, shape, seen, out, 0, shares)
         if not take_quota(line, quota, group, units):
             line.state[group] = AT_LIMIT
-            return False
+            continue
         journal.job[journal.size[0]] = line.next[group]
         journal.group[journal.size[0]] = 0
         place(nodes, scoring.hardware, scoring.shapes, journal, shape, row)
         refresh_row(nodes, scoring, trees, row)
+        line.state[group] = WAITING
         return True
-    line.state[group] = NO_PLACE
     return False
 
 

@@ -201,7 +201,8 @@ def _improves(nodes: Nodes, rows: NDArray[np.int64], fresh: Nodes) -> NDArray[np
     better |= (fresh.model != nodes.model[rows]).any(axis=1)
     better |= (fresh.status == STATUS_OK) & (nodes.status[rows] != STATUS_OK)
     better |= (fresh.domain != nodes.domain[rows]).any(axis=1)
-    result: NDArray[np.bool_] = better | (fresh.labels != nodes.labels[rows])
+    better |= fresh.labels != nodes.labels[rows]
+    result: NDArray[np.bool_] = better & (fresh.status == STATUS_OK)
     return result
 
 
