@@ -51,7 +51,8 @@ class Load:
     async def reach(self, jobs: int) -> None:
         """Wait until so many are acknowledged."""
         while len(self.acknowledged) < jobs:
-            assert self._task is not None and not self._task.done(), "the load ended"
+            assert self._task is not None
+            assert not self._task.done(), "the load ended"
             await asyncio.sleep(0.02)
 
     async def _run(self) -> None:

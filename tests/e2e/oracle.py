@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import asyncpg
@@ -45,7 +46,7 @@ def check_runs(runs: Iterable[Run]) -> None:
     assert not twice, twice
     for job in by_job.values():
         job.sort(key=lambda run: run.begun)
-        for before, after in zip(job, job[1:], strict=False):
+        for before, after in pairwise(job):
             assert before.ended is not None, (before, after)
             assert before.ended <= after.begun, (before, after)
 

@@ -181,5 +181,3 @@ def metrics_of(process: ServiceProcess) -> dict[str, float]:
         return {}
     pairs = (line.rsplit(" ", 1) for line in lines if line and not line.startswith("#"))
     return {name: float(value) for name, value in pairs}
-
-

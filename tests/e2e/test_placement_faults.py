@@ -1,6 +1,7 @@
 """What the placement leader may suffer; nothing is lost, nothing runs twice."""
 
 import asyncio
+from pathlib import Path
 
 import asyncpg
 import pytest
@@ -138,8 +139,8 @@ async def test_reply_to_a_commit_is_lost(stack: Stack) -> None:
 
 def frozen(process: ServiceProcess) -> bool:
     """Whether it is stopped by a signal."""
-    with open(f"/proc/{process.pid}/stat", encoding="ascii") as stat:
-        return stat.read().rsplit(")", 1)[1].split()[0] == "T"
+    stat = Path(f"/proc/{process.pid}/stat").read_text(encoding="ascii")
+    return stat.rsplit(")", 1)[1].split()[0] == "T"
 
 
 async def epochs(stack: Stack) -> int:

@@ -37,7 +37,7 @@ class PlacementSettings(StoreSettings):
     score: Annotated[str, AfterValidator(one_of(SCORES))] = Field(
         "best_fit", description="policy that chooses among the nodes that fit"
     )
-    election_ttl_s: float = Field(3.0, ge=2, le=60, description="lease of the leader, seconds")
+    election_ttl_s: float = Field(5.0, ge=2, le=60, description="lease of the leader, seconds")
     period_s: float = Field(1.0, gt=0, le=60, description="longest time between two cycles")
     debounce_s: float = Field(
         0.002, ge=0, le=1, description="wait after a wake-up, for others to join it"

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+
 from atoll.core.engine.cycle import CycleLimits, plan
 from atoll.core.engine.verify import verify
-
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, ShardId
 from atoll.core.model.inventory import ClusterState
 from atoll.core.model.lifecycle import JobState
@@ -96,8 +96,8 @@ class Leader:
         if not rejections:
             return
         now = self.clock.now()
-        rows = [row for r in rejections for row in self.book.note(r, now=now)]
-        suspects = [(node, r.inventory_number) for r in rejections for node in r.nodes]
+        rows = self.book.note(rejections, now=now)
+        suspects = sorted({(node, r.inventory_number) for r in rejections for node in r.nodes})
         async with self.store.begin() as tx:
             after = await tx.require(self.fence)
             await tx.suspect_nodes(suspects)

@@ -44,20 +44,21 @@ class RejectionBook:
         """Take over what an earlier leader wrote."""
         self._rows = {(r.cluster, r.node, r.shape_key): r for r in rows}
 
-    def note(self, rejection: Rejection, *, now: float) -> list[Avoidance]:
-        """Count a rejection; the rows to be written. `now` is wall time."""
-        if not rejection.nodes:
-            return [self._count(rejection.cluster, None, rejection.shape_key, now=now)]
-        return [self._count(rejection.cluster, node, "", now=now) for node in rejection.nodes]
+    def note(self, rejections: Iterable[Rejection], *, now: float) -> list[Avoidance]:
+        """Count rejections; the rows to be written. `now` is wall time.
+
+        What came together counts once for each node or cluster: ten jobs of one cycle that meet
+        the same fault are one piece of evidence.
+        """
+        keys = dict.fromkeys(key for rejection in rejections for key in _keys(rejection))
+        return [self._count(key, now=now) for key in keys]
 
     def active(self, *, now: float) -> list[Avoidance]:
         """What the plan avoids now."""
         return [row for row in self._rows.values() if row.until > now]
 
-    def _count(
-        self, cluster: ClusterName, node: NodeId | None, shape_key: str, *, now: float
-    ) -> Avoidance:
-        key = (cluster, node, shape_key)
+    def _count(self, key: _Key, *, now: float) -> Avoidance:
+        cluster, node, shape_key = key
         before = self._rows.get(key)
         stale = before is None or now - before.until > self.rules.forgotten_after_s
         count = 1 if stale or before is None else before.rejections + 1
@@ -70,3 +71,9 @@ class RejectionBook:
         if count <= free:
             return 0.0
         return min(self.rules.base_s * 2.0 ** (count - free - 1), self.rules.longest_s)
+
+
+def _keys(rejection: Rejection) -> list[_Key]:
+    if not rejection.nodes:
+        return [(rejection.cluster, None, rejection.shape_key)]
+    return [(rejection.cluster, node, "") for node in rejection.nodes]
