@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from atoll.core.model.lifecycle import (
     ATTEMPT_MOVES,
@@ -14,6 +15,9 @@ from atoll.core.model.lifecycle import (
     JobState,
     StopCause,
 )
+
+S = TypeVar("S", JobState, AttemptState)
+E = TypeVar("E", JobEvent, AttemptEvent)
 
 PAGE = Path(__file__).parents[1] / "docs" / "lifecycle.md"
 
@@ -92,14 +96,14 @@ def _section(title: str, moves: Mapping[tuple[str, str], str], first: str) -> It
     yield "```"
 
 
-def _events(meanings: Mapping[str, str]) -> Iterator[str]:
+def _events(meanings: Mapping[E, str]) -> Iterator[str]:
     yield ""
     yield "| event | meaning |"
     yield "|---|---|"
     yield from (f"| {event} | {meaning} |" for event, meaning in meanings.items())
 
 
-def _final(states: list[JobState] | list[AttemptState]) -> Iterator[str]:
+def _final(states: list[S]) -> Iterator[str]:
     yield ""
     yield f"Final: {', '.join(states)}."
 
