@@ -28,7 +28,7 @@ def upgrade(dsn: str) -> None:
 
 def newest() -> str:
     """The revision that this version of the program was written for."""
-    head = ScriptDirectory.from_config(_config("")).get_current_head()
+    head = _scripts().get_current_head()
     assert head is not None
     return head
 
@@ -39,9 +39,7 @@ def is_current(dsn: str) -> bool:
     Runs an event loop of its own. Raises OSError or what asyncpg raises when it cannot be asked.
     """
     applied = asyncio.run(_applied(dsn))
-    known = {
-        script.revision for script in ScriptDirectory.from_config(_config("")).walk_revisions()
-    }
+    known = {script.revision for script in _scripts().walk_revisions()}
     return applied is not None and (applied == newest() or applied not in known)
 
 
@@ -60,6 +58,10 @@ async def _applied(dsn: str) -> str | None:
         return revision
     finally:
         await connection.close()
+
+
+def _scripts() -> ScriptDirectory:
+    return ScriptDirectory.from_config(_config(""))
 
 
 def _config(dsn: str) -> Config:
