@@ -1,6 +1,6 @@
 """Writes docs/lifecycle.md from the tables of the lifecycles."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,7 +16,6 @@ from atoll.core.model.lifecycle import (
     StopCause,
 )
 
-S = TypeVar("S", JobState, AttemptState)
 E = TypeVar("E", JobEvent, AttemptEvent)
 
 PAGE = Path(__file__).parents[1] / "docs" / "lifecycle.md"
@@ -68,10 +67,12 @@ def _lines() -> Iterator[str]:
     yield "Rendered by `tools/render_lifecycle.py` from the tables in"
     yield "`libs/atoll/core/model/lifecycle.py`, which the services apply. A move that is not"
     yield "here is refused and answered with the truth."
-    yield from _section("Job", JOB_MOVES, JobState.QUEUED)
+    yield from _section("Job", [(*k, end) for k, end in JOB_MOVES.items()], JobState.QUEUED)
     yield from _events(JOB_EVENTS)
     yield from _final(sorted(TERMINAL_JOB))
-    yield from _section("Attempt", ATTEMPT_MOVES, AttemptState.ASSIGNED)
+    yield from _section(
+        "Attempt", [(*k, end) for k, end in ATTEMPT_MOVES.items()], AttemptState.ASSIGNED
+    )
     yield from _events(ATTEMPT_EVENTS)
     yield from _final(sorted(TERMINAL_ATTEMPT))
     yield ""
@@ -82,16 +83,16 @@ def _lines() -> Iterator[str]:
     yield from (f"| {cause} | {CAUSES[cause]} |" for cause in StopCause)
 
 
-def _section(title: str, moves: Mapping[tuple[str, str], str], first: str) -> Iterator[str]:
+def _section(title: str, moves: Sequence[tuple[str, str, str]], first: str) -> Iterator[str]:
     yield ""
     yield f"## {title}"
     yield ""
     yield "```mermaid"
     yield "stateDiagram-v2"
     yield f"    [*] --> {first}"
-    yield from (f"    {start} --> {end}: {event}" for (start, event), end in moves.items())
-    left = {start for start, _ in moves}
-    ends = dict.fromkeys(end for end in moves.values() if end not in left)
+    yield from (f"    {start} --> {end}: {event}" for start, event, end in moves)
+    left = {start for start, _, _ in moves}
+    ends = dict.fromkeys(end for _, _, end in moves if end not in left)
     yield from (f"    {state} --> [*]" for state in ends)
     yield "```"
 
@@ -103,7 +104,7 @@ def _events(meanings: Mapping[E, str]) -> Iterator[str]:
     yield from (f"| {event} | {meaning} |" for event, meaning in meanings.items())
 
 
-def _final(states: list[S]) -> Iterator[str]:
+def _final(states: Sequence[str]) -> Iterator[str]:
     yield ""
     yield f"Final: {', '.join(states)}."
 
