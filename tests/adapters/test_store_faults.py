@@ -175,6 +175,40 @@ async def test_when_all_connections_are_in_use_the_caller_is_told(
     assert await store.submission.clusters() == []
 
 
+PLAIN = (
+    "CREATE ROLE {name} LOGIN PASSWORD 'plain' CONNECTION LIMIT 1",
+    "GRANT ALL ON SCHEMA public TO {name}",
+    "GRANT ALL ON ALL TABLES IN SCHEMA public TO {name}",
+    "GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO {name}",
+)
+GONE = ("DROP OWNED BY {name}", "DROP ROLE {name}")
+
+
+async def test_an_ordinary_role_is_enough_and_its_limit_is_told(
+    postgres_world: PostgresWorld,
+) -> None:
+    name = f"plain_{postgres_world.dsn.rpartition('/')[2]}"
+    async with foreign(postgres_world) as admin:
+        for statement in PLAIN:
+            await admin.execute(statement.format(name=name))
+        server = postgres_world.dsn.partition("@")[2]
+        store = postgres_world.another(dsn=f"postgresql://{name}:plain@{server}")
+        cursor = (await store.placement.load(DEFAULT_SHARD)).cursor
+        watched = await store.submission.events_now()
+        [mine] = await submit(store)
+        seen = await store.placement.catch_up(DEFAULT_SHARD, cursor)
+        assert [view.pending.id for view in seen.jobs] == [mine.id]
+        page = await store.submission.events_after(watched, tenant=TENANT)
+        assert len(page.events) == 1
+        async with store.submission.begin() as tx:
+            await tx.now()
+            with pytest.raises(Exhausted):
+                await store.submission.clusters()
+        await store.close()
+        for statement in GONE:
+            await admin.execute(statement.format(name=name))
+
+
 async def test_reversed_batches_do_not_deadlock(postgres_world: PostgresWorld) -> None:
     jobs = await submit(postgres_world.store, 40)
     await postgres_world.store.dispatch.open_session(claim())

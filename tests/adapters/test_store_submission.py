@@ -96,6 +96,21 @@ async def test_what_a_failed_transaction_wrote_is_gone(world: StoreWorld) -> Non
         assert await tx.queued_counts([QUEUE]) == {QUEUE: 1}
 
 
+async def test_a_submit_begins_with_all_it_needs(world: StoreWorld) -> None:
+    async with world.store.submission.begin() as tx:
+        await tx.add_queue(Queue(QueueName("a"), TENANT, created_at=5.0))
+    await submit(world.store, 3)
+    async with world.store.submission.begin() as tx:
+        wanted = [QUEUE, QueueName("a"), QueueName("none")]
+        intake = await tx.intake(wanted, jobs=2)
+        nothing = await tx.intake([QueueName("none")], jobs=0)
+        assert intake.queues == await tx.queues(wanted)
+        assert intake.now == await tx.now()
+    assert intake.queued == {QUEUE: 3, "a": 0}
+    assert len(set(intake.ids)) == 2
+    assert (nothing.queues, nothing.queued, nothing.ids) == ({}, {}, ())
+
+
 async def test_ids_rise_and_are_never_given_twice(world: StoreWorld) -> None:
     async def take() -> list[JobId]:
         async with world.store.submission.begin() as tx:

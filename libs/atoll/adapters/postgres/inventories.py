@@ -20,6 +20,12 @@ FOR NO KEY UPDATE
 """
 KNOWN: Final = "SELECT id, name, inventory, present FROM nodes WHERE cluster = $1"
 KNOWN_NAMED: Final = f"{KNOWN} AND name = ANY($2::text[])"
+# Others lock nodes by their ids too; what is only compared is not locked.
+LOCK: Final = """
+SELECT id FROM nodes
+WHERE id = ANY($2::bigint[]) OR (cluster = $1 AND suspect_since >= 0 AND suspect_since < $3)
+ORDER BY id FOR NO KEY UPDATE
+"""
 PUT: Final = """
 INSERT INTO nodes AS n (
     cluster, inventory_number, name, inventory, up, cpu_milli, memory_bytes, kinds, broken, devices
@@ -58,6 +64,8 @@ async def put_inventory(sql: Sql, delta: InventoryDelta) -> bool:
     known = await _known(sql, delta)
     changed = [node for node in delta.nodes if _differs(node, known.get(node.name))]
     gone = [row["id"] for row in _gone(delta, known)]
+    stored = [known[node.name]["id"] for node in changed if node.name in known]
+    await sql.rows(LOCK, delta.cluster, [*stored, *gone], delta.number)
     touched = [
         *await _put(sql, delta, changed),
         *(await sql.rows(GONE, gone, delta.number) if gone else ()),

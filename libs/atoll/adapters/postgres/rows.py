@@ -71,6 +71,13 @@ ATTEMPT_COLUMNS: Final = ", ".join(f"a.{name}" for name in ATTEMPT_INSERTED)
 
 CACHED_SPECS: Final = 8192
 
+# Plain dictionaries: calling an enum's class takes ten times as long.
+JOB_STATES: Final = {state.value: state for state in JobState}
+JOB_WISHES: Final = {wish.value: wish for wish in JobWish}
+ATTEMPT_STATES: Final = {state.value: state for state in AttemptState}
+ATTEMPT_WISHES: Final = {wish.value: wish for wish in AttemptWish}
+STOP_CAUSES: Final = {cause.value: cause for cause in StopCause}
+
 
 def job_fixed(job: Job) -> tuple[object, ...]:
     """Values of JOB_FIXED."""
@@ -103,8 +110,8 @@ def job_from(row: Record) -> Job:
         spec=spec_from(row),
         priority=row["priority"],
         submitted_at=row["submitted_at"],
-        state=JobState(row["state"]),
-        wish=JobWish(row["wish"]),
+        state=JOB_STATES[row["state"]],
+        wish=JOB_WISHES[row["wish"]],
         reason=_reason(row["reason"]),
         message=row["message"],
         attempts=row["attempts"],
@@ -162,9 +169,9 @@ def attempt_from(row: Record) -> Attempt:
         tasks=decode_tasks(row["tasks"]),
         created_at=row["created_at"],
         bind_by=row["bind_by"],
-        state=AttemptState(row["state"]),
-        wish=AttemptWish(row["wish"]),
-        cause=StopCause(row["cause"]),
+        state=ATTEMPT_STATES[row["state"]],
+        wish=ATTEMPT_WISHES[row["wish"]],
+        cause=STOP_CAUSES[row["cause"]],
         reason=_reason(row["reason"]),
         message=row["message"],
         exit_code=row["exit_code"],

@@ -48,6 +48,7 @@ WHERE cluster = $1
 # Another instance counts its reports and inventories from the beginning.
 BEGIN_ANEW: Final = (
     "UPDATE sessions SET report_seq = 0, inventory_number = 0 WHERE cluster = $1",
+    "SELECT 1 FROM nodes WHERE cluster = $1 ORDER BY id FOR NO KEY UPDATE",
     """UPDATE nodes SET inventory_number = 0, suspect_since = least(suspect_since, 0),
         revision = revision + 1
     WHERE cluster = $1 AND inventory_number <> 0""",

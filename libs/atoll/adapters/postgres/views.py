@@ -15,11 +15,10 @@ from atoll.adapters.postgres.cluster_rows import (
     queue_from,
 )
 from atoll.adapters.postgres.cursors import CHANGES_KEPT_S, HERE, MARGIN_S, Position, expired
-from atoll.adapters.postgres.rows import ATTEMPT_COLUMNS, attempt_from
+from atoll.adapters.postgres.rows import ATTEMPT_COLUMNS, JOB_STATES, JOB_WISHES, attempt_from
 from atoll.adapters.postgres.sql import CHUNK_ROWS, Chunks, Record, Sql
 from atoll.core.model.ids import ClusterName, JobId, NodeId, QueueName, ShardId
 from atoll.core.model.inventory import Avoidance
-from atoll.core.model.lifecycle import JobState, JobWish
 from atoll.core.model.messages import ChangeKind
 from atoll.core.model.plan import PendingJob, shape_key
 from atoll.ports.store.placement import AttemptView, JobView, ShardDelta
@@ -165,8 +164,8 @@ def job_view(row: Record) -> JobView:
     )
     return JobView(
         pending,
-        JobState(state),
-        JobWish(wish),
+        JOB_STATES[state],
+        JOB_WISHES[wish],
         attempt=attempt,
         placed_at=placed_at,
         accepted_at=accepted_at,
@@ -179,7 +178,7 @@ def attempt_view(row: Record) -> AttemptView:
     return AttemptView(
         attempt=attempt_from(row),
         queue=QueueName(row["queue"]),
-        job_wish=JobWish(row["job_wish"]),
+        job_wish=JOB_WISHES[row["job_wish"]],
         requeue_on_lost=request.needs_guard,
         shape_key=shape_key(request),
         suspects=tuple(NodeId(node) for node in row["suspects"]),
