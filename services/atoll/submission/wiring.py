@@ -1,9 +1,12 @@
 """Puts the submission service together from its settings."""
 
+from functools import partial
+
 from atoll.adapters.postgres.store import PostgresStore
 from atoll.api.submission.v1 import submission_pb2_grpc
 from atoll.core.state.mig import ALL_PROFILES
 from atoll.ports.clock import Clock, Ids
+from atoll.ports.registry import Endpoint, RegistryPort
 from atoll.ports.store.submission import SubmissionStore
 from atoll.ports.streams import Hints
 from atoll.ports.topics import EVENTS, PLACEMENT
@@ -62,12 +65,16 @@ async def serve(process: Process[SubmissionSettings]) -> None:
     server = process.server_for(built.services())
     await server.start()
     if settings.etcd_endpoints:
-        _ = process.supervisor.start("registration", lambda: _stay_registered(process))
+        registry = outside.registry(process, outside.etcd(process))
+        entry = Endpoint(process.instance, server.advertised)
+        loop = partial(_stay_registered, process, registry, entry)
+        _ = process.supervisor.start("registration", loop)
     await process.stopping.wait()
     # First what would never end by itself: the drain waits for all calls.
     built.wake.stop()
     await source.close()
     await server.drain()
+    await process.supervisor.close()
 
 
 def _start_loops(
@@ -133,17 +140,12 @@ class Submission:
         await self._notifier.close()
 
 
-async def _stay_registered(process: Process[SubmissionSettings]) -> None:
+async def _stay_registered(
+    process: Process[SubmissionSettings], registry: RegistryPort, entry: Endpoint
+) -> None:
     # Raises while etcd cannot be reached, and is tried again: submits go on without it.
-    server = process.server
-    if server is None:
-        raise AssertionError("the server has started")
-    connection = outside.etcd(process)
-    registration = await outside.registry(process, connection).register(
-        SERVICE,
-        process.instance,
-        address=server.advertised,
-        ttl_s=process.settings.registry_ttl_s,
+    registration = await registry.register(
+        SERVICE, entry.identity, address=entry.address, ttl_s=process.settings.registry_ttl_s
     )
     try:
         await process.stopping.wait()

@@ -1,8 +1,6 @@
 import asyncio
 from collections.abc import Sequence
 
-import pytest
-
 from atoll.adapters.memory.clock import settle
 from atoll.core.model.errors import ErrorCode, Unavailable
 from atoll.submission.usecases.group_commit import GroupCommit
@@ -29,8 +27,8 @@ class Commits:
         return [Refused(str(item)) if item == 7 else item * 2 for item in items]
 
 
-def group(commits: Commits, *, most: int = 100, lanes: int = 1) -> GroupCommit[int, int]:
-    return GroupCommit(commits, weight=lambda _: 1, key=lambda i: i, most=most, lanes=lanes)
+def group(commits: Commits, *, most: int = 100) -> GroupCommit[int, int]:
+    return GroupCommit(commits, weight=lambda _: 1, key=lambda i: i, most=most)
 
 
 async def started(commit: GroupCommit[int, int], items: Sequence[int]) -> list[asyncio.Task[int]]:
@@ -94,23 +92,13 @@ async def test_a_store_that_is_away_is_asked_once() -> None:
     assert commits.batches == [[503, 1]]
 
 
-@pytest.mark.parametrize("lanes", [1, 2])
-async def test_equal_keys_are_never_in_flight_together(lanes: int) -> None:
+async def test_equal_keys_are_never_in_one_batch() -> None:
     commits = Commits()
-    tasks = await started(group(commits, lanes=lanes), [1, 1, 2])
+    tasks = await started(group(commits), [1, 1, 2])
     assert commits.batches == [[1, 2]]
     commits.go.set()
     assert await asyncio.gather(*tasks) == [2, 2, 4]
     assert commits.batches == [[1, 2], [1]]
-
-
-async def test_lanes_commit_side_by_side() -> None:
-    commits = Commits()
-    commit = group(commits, lanes=2)
-    tasks = [*await started(commit, [1]), *await started(commit, [2]), *await started(commit, [3])]
-    assert commits.batches == [[1], [2]]
-    commits.go.set()
-    assert await asyncio.gather(*tasks) == [2, 4, 6]
 
 
 async def test_a_caller_that_has_gone_is_left_out() -> None:

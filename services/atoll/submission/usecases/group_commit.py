@@ -19,9 +19,10 @@ Commit = Callable[[Sequence[Item]], Awaitable[Sequence[Result | Exception]]]
 
 
 class GroupCommit(Generic[Item, Result]):
-    """Gathers items, and commits them in at most `lanes` transactions at a time.
+    """Gathers items, and commits them one transaction after the other.
 
-    `weight` and `most` bound a batch; two items of the same `key` are never in flight together.
+    Two at a time were measured: smaller batches cost more than the overlap gains.
+    `weight` and `most` bound a batch; two items of the same `key` are never in one.
     """
 
     def __init__(
@@ -31,66 +32,54 @@ class GroupCommit(Generic[Item, Result]):
         weight: Callable[[Item], int],
         key: Callable[[Item], Hashable],
         most: int,
-        lanes: int = 1,
     ) -> None:
         self._commit = commit
         self._weight = weight
         self._key = key
         self._most = most
-        self._free_lanes = lanes
         self._waiting: deque[tuple[Item, asyncio.Future[Result]]] = deque()
-        self._in_flight: set[Hashable] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._task: asyncio.Task[None] | None = None
 
     async def submit(self, item: Item) -> Result:
         """The item's result, once it is committed; raises what it alone was refused with."""
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, future))
-        if self._free_lanes:
-            self._free_lanes -= 1
-            task = asyncio.create_task(self._drain())
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._drain())
         return await future
 
     async def _drain(self) -> None:
-        try:
-            # One turn of the loop: calls that arrived together go together.
-            await asyncio.sleep(0)
-            while batch := self._take():
-                await self._settle(batch)
-        finally:
-            self._free_lanes += 1
+        # One turn of the loop: calls that arrived together go together.
+        await asyncio.sleep(0)
+        while batch := self._take():
+            try:
+                await self._commit_all(batch)
+            except asyncio.CancelledError:
+                for _, future in batch:
+                    future.cancel()
+                raise
 
     def _take(self) -> list[tuple[Item, asyncio.Future[Result]]]:
         batch: list[tuple[Item, asyncio.Future[Result]]] = []
         passed: list[tuple[Item, asyncio.Future[Result]]] = []
-        total = 0
+        keys: set[Hashable] = set()
+        room = self._most
         while self._waiting:
             item, future = self._waiting.popleft()
             if future.done():
                 continue  # its caller has gone
             weight, key = self._weight(item), self._key(item)
-            if key in self._in_flight or (batch and total + weight > self._most):
+            full = bool(batch) and weight > room
+            if full or key in keys:
                 passed.append((item, future))
-                if total + weight > self._most:
+                if full:
                     break
                 continue
-            self._in_flight.add(key)
+            keys.add(key)
             batch.append((item, future))
-            total += weight
+            room -= weight
         self._waiting.extendleft(reversed(passed))
         return batch
-
-    async def _settle(self, batch: list[tuple[Item, asyncio.Future[Result]]]) -> None:
-        try:
-            await self._commit_all(batch)
-        except asyncio.CancelledError:
-            for _, future in batch:
-                future.cancel()
-            raise
-        finally:
-            self._in_flight.difference_update(self._key(item) for item, _ in batch)
 
     async def _commit_all(self, batch: list[tuple[Item, asyncio.Future[Result]]]) -> None:
         try:
