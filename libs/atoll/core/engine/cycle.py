@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.random import Generator
 
-from atoll.core.engine.gangs import UNLIMITED, GangPlacer, Outcome
+from atoll.core.engine.gangs import UNLIMITED, Outcome, gang_placer
 from atoll.core.engine.limits import limit_reasons
 from atoll.core.engine.line import Lineup, line_up
 from atoll.core.engine.placements import Assembler
@@ -72,7 +72,9 @@ class _Cycle:
         self.lineup = lineup
         self.statement = Statement(snapshot.nodes, snapshot.hardware, snapshot.shapes)
         self.scoring = scoring_for(snapshot, snapshot.shapes, policies.score.weights())
-        self.gangs = GangPlacer(snapshot, self.statement, self.scoring, policies.score.gathers)
+        self.gangs = gang_placer(
+            snapshot, self.statement, self.scoring, gathers=policies.score.gathers
+        )
         self._hopeless: set[GangRequest] = set()
         self._explained: dict[GangRequest, tuple[Reason, ...]] = {}
 

@@ -6,7 +6,7 @@ from itertools import count
 
 import numpy as np
 
-from atoll.core.engine.gangs import UNLIMITED, GangPlacer, Outcome
+from atoll.core.engine.gangs import UNLIMITED, Outcome, gang_placer
 from atoll.core.engine.limits import limit_reasons
 from atoll.core.engine.masks import Masks
 from atoll.core.engine.scoring import scoring_for
@@ -79,7 +79,7 @@ class _Look:
         statement = Statement(snapshot.nodes, snapshot.hardware, shapes)
         self.view = _view(snapshot, pending)
         self.sight = Sight(snapshot, statement.nodes, scoring, Masks(snapshot, policies, now))
-        self._gangs = GangPlacer(snapshot, statement, scoring, policies.score.gathers)
+        self._gangs = gang_placer(snapshot, statement, scoring, gathers=policies.score.gathers)
 
     def fits(self, units_left: int) -> bool:
         """Whether it could be placed with so much left of its queues' limits, in 1/56 block."""

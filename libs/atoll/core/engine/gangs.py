@@ -6,17 +6,18 @@ as one task group cannot have its least count.
 
 import enum
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice, permutations, product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from atoll.core.engine.domains import Rows, feasible, ladder
+from atoll.core.engine.domains import Rows, Step, feasible, ladder
 from atoll.core.engine.pack_kernels import pack
-from atoll.core.engine.room_kernels import room
+from atoll.core.engine.rooms import Rooms
 from atoll.core.engine.score_kernels import Scoring
 from atoll.core.model.plan import GangRequest, GroupRequest
+from atoll.core.model.spec import Topology
 from atoll.core.state.columns import SHAPE_BLOCKS, SHAPE_CPU, SHAPE_MEMORY, SHAPE_SHARES
 from atoll.core.state.snapshot import ClassView, Snapshot
 from atoll.core.state.statement import Statement
@@ -46,13 +47,16 @@ class GangPlacer:
     statement: Statement
     scoring: Scoring
     gathers: bool
+    rooms: Rooms
+    _ladders: dict[Topology | None, tuple[Step, ...]] = field(default_factory=dict)
 
     def place(self, view: ClassView, masks: Masks, *, job: int, units_left: int) -> Outcome:
         """Place candidate `job` of a class. `masks`: by shape, where it may go at all.
 
-        The operations since the caller's checkpoint are the gang's, or there are none.
+        The operations since the caller's checkpoint are the gang's, or there are none; those
+        before it must not be rolled back any more.
         """
-        steps = ladder(self.snapshot, view.request.topology, gathers=self.gathers)
+        steps = self._ladder(view.request.topology)
         best = Outcome.NO_PLACE
         for choice in islice(product(*view.shapes), MOST_COMBINATIONS):
             for rows in self._candidates(view.request, choice, masks=masks, steps=steps):
@@ -65,19 +69,24 @@ class GangPlacer:
                     break
         return best
 
+    def _ladder(self, topology: Topology | None) -> tuple[Step, ...]:
+        if topology not in self._ladders:
+            self._ladders[topology] = ladder(self.snapshot, topology, gathers=self.gathers)
+        return self._ladders[topology]
+
     def _candidates(
         self,
         request: GangRequest,
         choice: Sequence[int],
         *,
         masks: Masks,
-        steps: Sequence[NDArray[np.int32]],
+        steps: Sequence[Step],
     ) -> Iterator[Rows]:
         groups = request.groups
-        rooms = [
-            room(self.statement.nodes, self.scoring, shape, masks[shape], group.count)
+        rooms = np.stack([
+            self.rooms.get(shape, masks[shape], most=group.count)
             for shape, group in zip(choice, groups, strict=True)
-        ]
+        ])
         for step in steps:
             yield from feasible(step, rooms, [group.count for group in groups])
         if steps and any(group.min_count < group.count for group in groups):
@@ -159,3 +168,10 @@ class GangPlacer:
         )
         statement.journal.group[mark : mark + placed] = group
         return placed, units
+
+
+def gang_placer(
+    snapshot: Snapshot, statement: Statement, scoring: Scoring, *, gathers: bool
+) -> GangPlacer:
+    """A placer that knows nothing yet."""
+    return GangPlacer(snapshot, statement, scoring, gathers, Rooms(statement, scoring))

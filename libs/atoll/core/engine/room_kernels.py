@@ -43,6 +43,23 @@ def room(
 
 
 @njit(cache=True, nogil=True)
+def update_room(
+    nodes: Nodes,
+    scoring: Scoring,
+    shape: int,
+    allowed: NDArray[np.bool_],
+    most: int,
+    rows: NDArray[np.int64],
+    counts: NDArray[np.int64],
+) -> None:
+    """Count some rows anew."""
+    for i in range(rows.shape[0]):
+        row = rows[i]
+        if allowed[row]:
+            counts[row] = room_on(nodes, scoring, shape, row, most)
+
+
+@njit(cache=True, nogil=True)
 def room_on(nodes: Nodes, scoring: Scoring, shape: int, row: int, most: int) -> int:
     """How many tasks of `shape` node `row` holds, up to `most`."""
     shapes = scoring.shapes

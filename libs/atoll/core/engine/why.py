@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from atoll.core.engine.domain_kernels import sum_up
 from atoll.core.engine.domains import ladder
 from atoll.core.engine.masks import Masks
 from atoll.core.engine.room_kernels import room
@@ -109,8 +110,7 @@ def _gang_reasons(
 
 
 def _most(domain: NDArray[np.int32], rooms: Counts) -> int:
-    inside = domain >= 0
-    return int(np.bincount(domain[inside], rooms[inside]).max(initial=0))
+    return int(sum_up(domain, rooms[None, :])[0].max())
 
 
 def _reasons_of(

@@ -107,8 +107,7 @@ class Ledger:
         CPU, memory and blocks may go below zero: the store is right, inventories shrink.
         """
         new = list({h.attempt: h for h in holdings if self._is_new(h)}.values())
-        self._make_room(new)
-        uses = flatten([h.tasks for h in new], self.table)
+        uses = self._flatten(new)
         codes = take_gangs(self.table.nodes, self.table.arrays()[0].mode, uses, False)
         if codes.any():
             self._undo(uses, codes == FINE)
@@ -140,13 +139,17 @@ class Ledger:
             raise AlreadyTaken(f"attempt {attempt_name(holding.attempt)} holds other things")
         return held is None
 
-    def _make_room(self, holdings: Iterable[Holding]) -> None:
-        known, width = self.table.row_of, self.table.nodes.model.shape[1]
+    def _flatten(self, holdings: Sequence[Holding]) -> Uses:
+        # Nodes and devices that no inventory has told of yet are below zero until one does.
+        known = self.table.row_of
         for holding in holdings:
             for task in holding.tasks:
-                wide = max((grant.index + 1 for grant in task.devices), default=0)
-                if task.node not in known or wide > width:
-                    self.table.ensure(task.node, holding.cluster, task.node_name, devices=wide)
+                if task.node not in known:
+                    self.table.ensure(task.node, holding.cluster, task.node_name)
+                    known = self.table.row_of
+        uses = flatten([h.tasks for h in holdings], self.table)
+        self.table.widen(int(uses.device.max(initial=-1)) + 1)
+        return uses
 
     def _undo(self, uses: Uses, taken: np.ndarray) -> None:
         for gang in np.flatnonzero(taken).tolist():

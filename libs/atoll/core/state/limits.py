@@ -47,8 +47,7 @@ class LimitBook:
     def add(self, holdings: Sequence[Holding], sign: int) -> None:
         """Count (1) or discount (-1) what attempts hold."""
         for holding in holdings:
-            units = sum(grant_units(g) for task in holding.tasks for g in task.devices)
-            left = self._used.get(holding.queue, 0) + sign * units
+            left = self._used.get(holding.queue, 0) + sign * _units(holding)
             self._used[holding.queue] = left
             if not left:
                 del self._used[holding.queue]
@@ -69,6 +68,17 @@ class LimitBook:
             np.array([used[name] for name in queues], np.int64),
             np.array([self._limit[name] for name in queues], np.int64),
         )
+
+
+def _units(holding: Holding) -> int:
+    blocks, units = 0, 0
+    for task in holding.tasks:
+        for grant in task.devices:
+            if grant.slice_mask:
+                units += grant_units(grant)
+            else:
+                blocks += grant.blocks
+    return units + blocks * UNITS_PER_BLOCK
 
 
 def ancestry(queue: QueueName) -> Iterator[QueueName]:

@@ -99,15 +99,16 @@ class NodeTable:
         self._unshare()
         self.nodes.status[rows[self.nodes.status[rows] == before]] = after
 
-    def ensure(self, node: NodeId, cluster: ClusterName, name: str, *, devices: int) -> int:
-        """Row of a node that an allocation names, made without capacity when it is unknown."""
-        if node not in self.row_of:
-            self._unshare()
-            self._make_rows([(node, cluster, name)])
+    def ensure(self, node: NodeId, cluster: ClusterName, name: str) -> None:
+        """Make a row without capacity for a node that nothing is known of."""
+        self._unshare()
+        self._make_rows([(node, cluster, name)])
+
+    def widen(self, devices: int) -> None:
+        """Make room for so many devices per node."""
         if devices > self.nodes.model.shape[1]:
             self._unshare()
             self._reserve(len(self.names), devices)
-        return self.row_of[node]
 
     def _unshare(self) -> None:
         if self._shared:

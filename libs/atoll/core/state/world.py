@@ -221,8 +221,13 @@ class World:
             if group is not None and (view.queue, view.request) in waiting:
                 group.blocked_at = snapshot.stamp
 
-    def has_work(self) -> bool:
-        """Whether a cycle could place something: some class is worth a try."""
+    def has_work(self, now: float | None = None) -> bool:
+        """Whether a cycle at wall time `now` could place something: some class is worth a try.
+
+        Without `now` as of the last freeze: a begin or an avoidance that ends later is not seen.
+        """
+        if now is not None:
+            self._advance(now)
         return any(self._worth_a_try(c) for c in self._queue.classes.values())
 
     def next_wakeup(self, now: float) -> float | None:
