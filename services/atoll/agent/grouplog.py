@@ -48,9 +48,10 @@ class GroupLog:
         _ = self._flush()
 
     async def close(self) -> None:
-        """Flush what is pending and close the file."""
+        """Flush what is pending and close the file; later appends fail."""
         if self._writer is not None:
             await asyncio.gather(self._writer, return_exceptions=True)
+        self._error = self._error or OSError("it is closed")
         self._thread.shutdown()
         os.close(self._file)
 

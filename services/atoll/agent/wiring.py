@@ -44,6 +44,7 @@ async def serve(process: Process[AgentSettings]) -> None:
     exits.push_async_callback(journal.close)
     found = await backend.open()
     parts = make_parts(settings, backend, journal, clock=process.clock)
+    exits.push_async_callback(parts.worker.close)
     process.readiness = parts.lease.valid
     telemetry.LEASED.set_function(parts.lease.valid)
     agent = Agent(parts, settings.dispatch, dial=dialler(settings), ids=process.ids)

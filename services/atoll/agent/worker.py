@@ -58,6 +58,7 @@ class Worker:
         self._clock = clock
         self._table = Attempts()
         self._binding: set[asyncio.Task[None]] = set()
+        self._checking: dict[AttemptId, asyncio.Task[None]] = {}
         self._open = False
         self._traced: dict[AttemptId, tuple[StartOrder, float]] = {}
 
@@ -139,6 +140,14 @@ class Worker:
         while self._binding:
             await asyncio.wait(set(self._binding))
 
+    async def close(self) -> None:
+        """Leave what is being bound; the next agent goes on with it."""
+        self.shut()
+        tasks = list(self._binding)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
     def _bound(self, task: asyncio.Task[None]) -> None:
         self._binding.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -165,9 +174,11 @@ class Worker:
             telemetry.trace_start(order, begun=wall, ended=self._clock.now())
 
     async def _try_to_bind(self, order: StartOrder) -> None:
-        refusal = self._unguarded(order) or await self._backend.check(order)
+        refusal = self._unguarded(order) or await self._check(order)
         if refusal is not None:
             raise Refused(refusal)
+        if self._table.phase(order.attempt) is not Phase.BINDING:
+            return  # stopped meanwhile, and perhaps forgotten
         failpoints.hit("agent.before_start")
         self._trace(order)
         accepted = RunEvent(order.attempt, AttemptEvent.ACCEPTED)
@@ -177,6 +188,15 @@ class Worker:
         finally:
             late.cancel()
         failpoints.hit("agent.after_start")
+
+    async def _check(self, order: StartOrder) -> Refusal | None:
+        task = asyncio.current_task()
+        if task is not None:
+            self._checking[order.attempt] = task
+        try:
+            return await self._backend.check(order)
+        finally:
+            self._checking.pop(order.attempt, None)
 
     def _unguarded(self, order: StartOrder) -> Refusal | None:
         if self.guarded or order.spec.on_lost is not OnLost.REQUEUE:
@@ -228,4 +248,7 @@ class Worker:
 
     def _halt(self, order: StopOrder) -> None:
         log.debug("stopping", attempt_id=order.attempt, cause=order.cause.value)
+        # What is not begun need not be checked any further; a start that is under way ends itself.
+        if (checking := self._checking.pop(order.attempt, None)) is not None:
+            checking.cancel()
         self._backend.stop(order)

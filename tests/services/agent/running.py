@@ -100,8 +100,9 @@ class Running:
         else:
             self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=not in_order)
-        await self.parts.backend.close()
+        await self.parts.worker.close()
         await self.parts.journal.close()
+        await self.parts.backend.close()
         self._task = None
 
     def misbehave(self, **how: Any) -> None:
@@ -178,5 +179,7 @@ def write_misbehaviour(settings: AgentSettings, how: Mapping[str, Any]) -> None:
 
 
 def ledger(settings: AgentSettings, kind: str) -> list[dict[str, Any]]:
-    lines = (settings.data_dir / "ledger.jsonl").read_text().splitlines()
+    """Entries of one kind in a simulated cluster's ledger."""
+    path = settings.data_dir / "ledger.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
     return [entry for line in lines if (entry := json.loads(line))["t"] == kind]
