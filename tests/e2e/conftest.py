@@ -20,7 +20,7 @@ TEMPLATE = "e2e_template"
 def e2e_template(shared_postgres: PostgresLike, background: Background) -> str:
     """Name of a database with the schema."""
     dsn = background.run(create_database(shared_postgres, TEMPLATE))
-    background.run(asyncio.to_thread(upgrade, dsn))  # type: ignore[arg-type]
+    background.run(asyncio.to_thread(upgrade, dsn))
     return TEMPLATE
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -104,13 +105,12 @@ class ServiceProcess:
         if self.service == "agent":
             return await self._http_ready()
         async with grpc.aio.insecure_channel(self.address) as channel:
+            health: Any = health_pb2_grpc.HealthStub(channel)
             try:
-                answer = await health_pb2_grpc.HealthStub(channel).Check(
-                    health_pb2.HealthCheckRequest(), timeout=1
-                )
+                answer = await health.Check(health_pb2.HealthCheckRequest(), timeout=1)
             except grpc.RpcError:
                 return False
-        return answer.status == health_pb2.HealthCheckResponse.SERVING
+        return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
 
     async def _http_ready(self) -> bool:
         host, port = self.metrics.split(":")

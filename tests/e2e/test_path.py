@@ -49,8 +49,9 @@ async def test_dependents_wait_and_follow_or_are_cancelled(stack: Stack) -> None
         "never-either": "CANCELLED",
     }
     runs = {run.job: run for run in await check(stack, ids)}
-    assert runs[ids[0]].ended is not None
-    assert runs[ids[0]].ended <= runs[ids[1]].begun
+    ended = runs[ids[0]].ended
+    assert ended is not None
+    assert ended <= runs[ids[1]].begun
 
 
 async def test_one_trace_goes_from_the_submit_to_the_run(stack: Stack) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from atoll.core.model.errors import DomainError, Exhausted, StaleEpoch
+from atoll.core.model.errors import DomainError, ErrorCode, Exhausted, StaleEpoch, Unavailable
 from atoll.core.model.ids import ClusterName, ShardId
 from atoll.core.model.messages import Decision
 from atoll.core.policies.interfaces import Policies
@@ -87,7 +87,9 @@ class Candidate:
 
     async def forget(self, name: ClusterName, *, fenced: bool) -> Forgotten:
         """Give a cluster up for good; its stream goes too."""
-        leader = self._present()
+        leader = self.leader
+        if leader is None:
+            raise Unavailable("this replica does not lead", code=ErrorCode.NOT_LEADER)
         async with leader.lock:
             forgotten = await forget_cluster(self._store, leader.fence, name, fenced=fenced)
             leader.fence = forgotten.fence

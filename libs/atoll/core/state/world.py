@@ -194,6 +194,7 @@ class World:
         nodes, names, row_of = self._table.share()
         first = heads(self._queue, tried, heads_per_class)
         return Snapshot(
+            world=self._table,
             now=now,
             stamp=self._stamps.now,
             nodes=nodes,

@@ -127,9 +127,10 @@ class Leader:
 
     async def schedule(self) -> Committed | None:
         """Plan on a frozen snapshot, verify, commit; None when there was nothing to place."""
-        if not self.memory.world.has_work():
+        now = self.clock.now()
+        if not self.memory.world.has_work(now):
             return None
-        made = await self._plan(self.clock.now())
+        made = await self._plan(now)
         if not made.placements:
             return None
         committed = await commit_placements(
