@@ -44,14 +44,14 @@ test: setup ## run every test
 
 .PHONY: test-compose
 test-compose: setup ## build the images and run them with docker compose
-	$(BIN)/python tools/test_compose.py
+	$(BIN)/python -m tools.test_compose
 
 .PHONY: bench
 bench: setup ## measure the hot paths
 	$(BIN)/python tools/bench.py
 
 DOCKERFILES = $(shell find deploy -name '*Dockerfile*' -not -name '*.dockerignore' 2>/dev/null)
-COMPOSE_FILES = $(wildcard compose*.yaml) $(shell find deploy -name '*compose*.yaml' 2>/dev/null)
+COMPOSE_FILES = $(wildcard docker-compose*.yml) $(shell find deploy -name '*compose*.yaml' 2>/dev/null)
 MANIFESTS = $(shell find deploy/k8s -name '*.yaml' -not -name kustomization.yaml 2>/dev/null)
 
 LINTS := lint-code lint-layout lint-types lint-imports lint-protos lint-deploy
