@@ -28,7 +28,7 @@ from atoll.wire.inventory import combined, decode_node, encode_node, inventory_h
 from atoll.wire.job import state_from_proto, state_to_proto
 from atoll.wire.placement import decode_tasks, encode_tasks
 from atoll.wire.reason import reason_from_proto, reason_to_proto
-from atoll.wire.report import report_from_proto, report_to_proto
+from atoll.wire.report import MOST_MESSAGE, report_from_proto, report_to_proto
 from atoll.wire.request import decode_request, encode_request, request_of
 from atoll.wire.spec import (
     dependency_ids,
@@ -119,6 +119,20 @@ def test_tasks_come_back(tasks: tuple[TaskPlacement, ...]) -> None:
 @given(make.reports)
 def test_a_report_comes_back(report: Report) -> None:
     assert report_from_proto(report_to_proto(report), NORTH) == report
+
+
+def test_a_report_cannot_carry_what_no_row_can_hold() -> None:
+    proto = agent_pb2.Report(event=agent_pb2.ATTEMPT_EVENT_FINISHED, message="a\0b" * 5000)
+    message = report_from_proto(proto, NORTH).message
+    assert len(message) <= MOST_MESSAGE
+    assert message.startswith("abab")
+
+
+@given(make.specs)
+def test_large_requests_come_back_too(spec: JobSpec) -> None:
+    wide = replace(spec.groups[0].shapes[0], labels=(("k", "v" * 5000),))
+    request = request_of(replace(spec, groups=(replace(spec.groups[0], shapes=(wide,)),)))
+    assert decode_request(encode_request(request)) == request
 
 
 @pytest.mark.parametrize("event", [AttemptEvent.VOIDED, AttemptEvent.LOST])

@@ -15,7 +15,7 @@ from atoll.wire.enums import WireError
 from atoll.wire.shape import pairs
 
 HASH_BYTES: Final = 32
-CACHED_NODES: Final = 1 << 17
+CACHED_NODES: Final = 1 << 14
 
 
 def node_to_proto(node: NodeInventory) -> common_pb2.NodeInventory:

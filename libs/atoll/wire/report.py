@@ -1,11 +1,16 @@
 """Reports of agents."""
 
+from typing import Final
+
 from atoll.api.agent.v1 import agent_pb2
 from atoll.core.model.ids import AttemptId, ClusterName, NodeId
 from atoll.core.model.lifecycle import AttemptEvent
 from atoll.core.model.messages import Report
 from atoll.wire.enums import WireError, inverse, known, to_numbers
 from atoll.wire.reason import code_from_text, code_to_text
+
+MOST_MESSAGE: Final = 4096
+"""Characters of a message that are kept; it goes into three rows."""
 
 _EVENTS = to_numbers(AttemptEvent, agent_pb2.AttemptEvent, prefix="ATTEMPT_EVENT_")
 _EVENTS_BACK = inverse(_EVENTS)
@@ -29,7 +34,11 @@ def report_to_proto(report: Report) -> agent_pb2.Report:
 
 
 def report_from_proto(proto: agent_pb2.Report, cluster: ClusterName) -> Report:
-    """A report; raises WireError for an event that this version does not know."""
+    """A report; raises WireError for an event that this version does not know.
+
+    The message is cut, and loses what a database cannot hold: one agent's must not keep the
+    reports of others from being written.
+    """
     return Report(
         cluster=cluster,
         number=proto.number,
@@ -37,7 +46,7 @@ def report_from_proto(proto: agent_pb2.Report, cluster: ClusterName) -> Report:
         event=known(_EVENTS_BACK, proto.event, what="attempt event"),
         at=proto.at,
         reason=code_from_text(proto.reason),
-        message=proto.message,
+        message=proto.message[:MOST_MESSAGE].replace("\0", ""),
         exit_code=proto.exit_code if proto.HasField("exit_code") else None,
         suspects=tuple(NodeId(node) for node in proto.suspect_node_ids),
         inventory_number=proto.inventory_number,

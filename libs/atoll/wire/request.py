@@ -13,6 +13,8 @@ from atoll.wire.shape import shape_from_proto, shape_to_proto
 from atoll.wire.spec import ON_LOST, parse_spec, topology_from_proto, topology_to_proto
 
 CACHED_REQUESTS = 1 << 16
+CACHED_BYTES = 4096
+"""Larger requests are rare, and are not kept: what is cached must stay small."""
 
 
 def request_of(spec: JobSpec) -> GangRequest:
@@ -26,7 +28,6 @@ def request_of(spec: JobSpec) -> GangRequest:
     )
 
 
-@lru_cache(maxsize=CACHED_REQUESTS)
 def encode_request(request: GangRequest) -> bytes:
     """Canonical bytes of a request."""
     proto = common_pb2.JobSpec(groups=[_group_to_proto(group) for group in request.groups])
@@ -37,9 +38,17 @@ def encode_request(request: GangRequest) -> bytes:
     return proto.SerializeToString(deterministic=True)
 
 
-@lru_cache(maxsize=CACHED_REQUESTS)
 def decode_request(data: bytes) -> GangRequest:
     """The request that `encode_request` wrote; raises WireError."""
+    return _cached(data) if len(data) <= CACHED_BYTES else _decoded(data)
+
+
+@lru_cache(maxsize=CACHED_REQUESTS)
+def _cached(data: bytes) -> GangRequest:
+    return _decoded(data)
+
+
+def _decoded(data: bytes) -> GangRequest:
     proto = parse_spec(data)
     return GangRequest(
         groups=tuple(_group_from_proto(group) for group in proto.groups),

@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TypeVar, cast
 
 from atoll.adapters.memory.store_events import cursor_at, expired, position
@@ -11,10 +12,10 @@ from atoll.core.model.ids import QueueName, ShardId, job_of
 from atoll.core.model.job import Attempt, Job
 from atoll.core.model.lifecycle import TERMINAL_ATTEMPT
 from atoll.core.model.messages import ChangeKind
-from atoll.core.model.plan import PendingJob, shape_key
+from atoll.core.model.plan import GangRequest, PendingJob, shape_key
 from atoll.ports.store.common import Cursor
 from atoll.ports.store.placement import AttemptView, JobView, ShardDelta
-from atoll.wire.request import decode_request, encode_request, request_of
+from atoll.wire.request import CACHED_REQUESTS, request_of
 
 K = TypeVar("K", bound=int | str)
 V = TypeVar("V")
@@ -91,15 +92,13 @@ def _rows(table: Mapping[K, V], keys: set[int | str]) -> list[V]:
 
 
 def _job_view(job: Job) -> JobView:
-    # As the other store: equal requests are one object.
-    request = decode_request(encode_request(request_of(job.spec)))
     pending = PendingJob(
         id=job.id,
         revision=job.revision,
         queue=job.queue,
         priority=job.priority,
         submitted_at=job.submitted_at,
-        request=request,
+        request=_same(request_of(job.spec)),
         attempts=job.attempts,
         begin_at=job.spec.begin_at,
         depends_on=job.spec.depends_on,
@@ -113,6 +112,12 @@ def _job_view(job: Job) -> JobView:
         placed_at=job.placed_at,
         accepted_at=job.accepted_at,
     )
+
+
+@lru_cache(maxsize=CACHED_REQUESTS)
+def _same(request: GangRequest) -> GangRequest:
+    """Equal requests are one object, as from the other store."""
+    return request
 
 
 def _attempt_view(tables: Tables, attempt: Attempt) -> AttemptView:

@@ -70,6 +70,8 @@ ATTEMPT_INSERTED: Final = (*ATTEMPT_FIXED, *ATTEMPT_MUTABLE)
 ATTEMPT_COLUMNS: Final = ", ".join(f"a.{name}" for name in ATTEMPT_INSERTED)
 
 CACHED_SPECS: Final = 8192
+CACHED_BYTES: Final = 4096
+"""Larger specs are rare, and are not kept: what is cached must stay small."""
 
 # Plain dictionaries: calling an enum's class takes ten times as long.
 JOB_STATES: Final = {state.value: state for state in JobState}
@@ -182,8 +184,16 @@ def attempt_from(row: Record) -> Attempt:
     )
 
 
-@lru_cache(maxsize=CACHED_SPECS)
 def _parsed_spec(data: bytes) -> JobSpec:
+    return _cached_spec(data) if len(data) <= CACHED_BYTES else _decoded_spec(data)
+
+
+@lru_cache(maxsize=CACHED_SPECS)
+def _cached_spec(data: bytes) -> JobSpec:
+    return _decoded_spec(data)
+
+
+def _decoded_spec(data: bytes) -> JobSpec:
     return spec_from_proto(parse_spec(data))
 
 
