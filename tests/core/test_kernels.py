@@ -131,9 +131,11 @@ def test_a_tree_knows_the_best_node_after_every_change(case: Given) -> None:
     allowed = [masks.allowed(request, snapshot.task_shape(n)) for request, n in asked]
     trees = Trees(
         least=np.zeros((16, len(asked)), np.int32),
-        allowed=np.array(allowed).T.copy(),
+        allowed=np.zeros((8, len(asked)), np.bool_),
         shape=np.array([number for _, number in asked], np.int64),
+        active=np.arange(len(asked)),
     )
+    trees.allowed[: len(snapshot.names)] = np.array(allowed).T
     build(statement.nodes, scoring, trees)
     for column, (_, number) in enumerate(asked):
         scores = [

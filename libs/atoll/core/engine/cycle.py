@@ -13,7 +13,9 @@ from numpy.random import Generator
 
 from atoll.core.engine.gangs import UNLIMITED, Outcome, gang_placer
 from atoll.core.engine.limits import limit_reasons
-from atoll.core.engine.line import Lineup, line_up
+from atoll.core.engine.line import line_up, point_to
+from atoll.core.engine.masks import Masks
+from atoll.core.engine.memo import Memo
 from atoll.core.engine.placements import Assembler
 from atoll.core.engine.run_kernels import (
     AT_LIMIT,
@@ -26,7 +28,7 @@ from atoll.core.engine.run_kernels import (
     take_quota,
 )
 from atoll.core.engine.scoring import scoring_for
-from atoll.core.engine.tree_kernels import build, refresh
+from atoll.core.engine.tree_kernels import Trees, refresh
 from atoll.core.engine.why import Sight, reasons
 from atoll.core.model.plan import GangRequest, Plan, Waiting
 from atoll.core.model.reason import Reason
@@ -53,13 +55,15 @@ def plan(
     now: float,
     rng: Generator,
     limits: CycleLimits = CycleLimits(),
+    memo: Memo | None = None,
 ) -> Plan:
     """What to place now, and why the classes that were tried and did not fit wait.
 
     `now`: wall time in unix seconds; `rng`: for policies that break ties by chance.
+    `memo`: of earlier cycles; it saves time and changes nothing.
     """
-    cycle = _Cycle(snapshot, policies, line_up(snapshot, policies, now=now, rng=rng))
-    cycle.run(limits.max_placements)
+    cycle = _Cycle(snapshot, policies, now=now, rng=rng)
+    cycle.run(limits.max_placements, memo or Memo())
     placed = Assembler(snapshot, cycle.statement).placements()
     return Plan(placements=placed, waiting=cycle.waiting())
 
@@ -67,9 +71,12 @@ def plan(
 class _Cycle:
     """The state of one cycle."""
 
-    def __init__(self, snapshot: Snapshot, policies: Policies, lineup: Lineup) -> None:
+    def __init__(
+        self, snapshot: Snapshot, policies: Policies, *, now: float, rng: Generator
+    ) -> None:
         self.snapshot = snapshot
-        self.lineup = lineup
+        self.masks = Masks(snapshot, policies, now)
+        self.lineup = line_up(snapshot, policies, self.masks, now=now, rng=rng)
         self.statement = Statement(snapshot.nodes, snapshot.hardware, snapshot.shapes)
         self.scoring = scoring_for(snapshot, snapshot.shapes, policies.score.weights())
         self.gangs = gang_placer(
@@ -78,15 +85,23 @@ class _Cycle:
         self._hopeless: set[GangRequest] = set()
         self._explained: dict[GangRequest, tuple[Reason, ...]] = {}
 
-    def run(self, budget: int) -> None:
+    def run(self, budget: int, memo: Memo) -> None:
         """Go through the queue until nothing fits or `budget` jobs are placed."""
+        nodes = self.statement.nodes
+        trees, columns = memo.trees(
+            self.snapshot.world, nodes, self.scoring, wanted=self.lineup.wanted
+        )
+        point_to(self.lineup.line, columns)
+        self._go_through(budget, trees)
+        memo.keep(nodes, columns, self.statement.rows_since(0))
+
+    def _go_through(self, budget: int, trees: Trees) -> None:
         lineup, statement = self.lineup, self.statement
-        build(statement.nodes, self.scoring, lineup.trees)
         while budget > 0:
             stopped, placed = run(
                 statement.nodes,
                 self.scoring,
-                lineup.trees,
+                trees,
                 lineup.line,
                 lineup.quota,
                 statement.journal,
@@ -94,7 +109,7 @@ class _Cycle:
             )
             budget -= placed
             if stopped >= 0:
-                budget -= self._gang(stopped)
+                budget -= self._gang(stopped, trees)
             elif stopped == FULL:
                 statement.reserve(_ROOM_TASKS, _ROOM_SHARES)
             else:
@@ -108,7 +123,7 @@ class _Cycle:
         order = np.lexsort((line.job[head], line.submitted_at[head], line.key[blocked]))
         return tuple(self._waiting(int(group)) for group in blocked[order])
 
-    def _gang(self, group: int) -> int:
+    def _gang(self, group: int, trees: Trees) -> int:
         line = self.lineup.line
         view = self.snapshot.queue.classes[group]
         mark = self.statement.checkpoint()
@@ -116,12 +131,8 @@ class _Cycle:
         units = int(self.statement.journal.units[mark : self.statement.checkpoint()].sum())
         if outcome is Outcome.PLACED:
             take_quota(line, self.lineup.quota, group, units)
-            refresh(
-                self.statement.nodes,
-                self.scoring,
-                self.lineup.trees,
-                self.statement.rows_since(mark),
-            )
+            rows = self.statement.rows_since(mark)
+            refresh(self.statement.nodes, self.scoring, trees, rows)
             line.next[group] += 1
             sink(line)
             return 1
@@ -134,7 +145,7 @@ class _Cycle:
         if view.request in self._hopeless:
             return Outcome.NO_PLACE
         masks = {
-            shape: self.lineup.masks.allowed(view.request, self.snapshot.task_shape(shape))
+            shape: self.masks.allowed(view.request, self.snapshot.task_shape(shape))
             for group in view.shapes
             for shape in group
         }
@@ -163,6 +174,6 @@ class _Cycle:
             return limit_reasons(view, self.snapshot, used=self.lineup.quota.used)
         known = self._explained.get(view.request)
         if known is None:
-            sight = Sight(self.snapshot, self.statement.nodes, self.scoring, self.lineup.masks)
+            sight = Sight(self.snapshot, self.statement.nodes, self.scoring, self.masks)
             known = self._explained[view.request] = reasons(sight, view.request, view.shapes)
         return known

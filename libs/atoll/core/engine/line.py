@@ -1,6 +1,6 @@
-"""Lines the queue up for the kernel: classes, their limits, and the trees of their shapes."""
+"""Lines the queue up for the kernel: classes, their limits, and the shapes that they need."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,38 +8,41 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from atoll.core.engine.masks import Key, Masks
+from atoll.core.engine.memo import Wanted
 from atoll.core.engine.run_kernels import WAITING, Line, Quota, heapify
-from atoll.core.engine.tree_kernels import Trees
 from atoll.core.model.plan import GangRequest
 from atoll.core.policies.interfaces import Policies
 from atoll.core.state.snapshot import ClassView, Snapshot
 
-_LANES = 8
-"""Columns are filled up to a multiple of this, so that a vertex is whole vector registers."""
-
 _Column = tuple[int, Key]
-_Wanted = dict[_Column, tuple[int, GangRequest, int]]
+_Wanted = dict[_Column, tuple[int, Wanted]]
 
 
 @dataclass(frozen=True, slots=True)
 class Lineup:
-    """The queue and the trees of a cycle."""
+    """The queue of a cycle."""
 
     line: Line
-    trees: Trees
     quota: Quota
-    masks: Masks
+    wanted: tuple[Wanted, ...]
+    """Columns that the trees need; `line.column` holds their places in this until `point_to`."""
 
 
-def line_up(snapshot: Snapshot, policies: Policies, *, now: float, rng: Generator) -> Lineup:
-    """Everything that the kernel needs to go through the queue."""
-    masks = Masks(snapshot, policies, now)
+def line_up(
+    snapshot: Snapshot, policies: Policies, masks: Masks, *, now: float, rng: Generator
+) -> Lineup:
+    """Everything that the kernel needs to go through the queue, but for the trees."""
     wanted: _Wanted = {}
     columns = [_columns(view, masks, wanted) for view in snapshot.queue.classes]
     keys = policies.order.keys(snapshot, now=now, rng=rng)
     line = _line(snapshot, keys, columns)
     quota = Quota(snapshot.limits.used.copy(), snapshot.limits.limit)
-    return Lineup(line, _trees(snapshot, wanted.values(), masks), quota, masks)
+    return Lineup(line, quota, tuple(each for _, each in wanted.values()))
+
+
+def point_to(line: Line, columns: Sequence[int]) -> None:
+    """Turn places in `wanted` into columns of the trees."""
+    line.column[:] = np.array(columns, np.int64)[line.column]
 
 
 def is_single(request: GangRequest) -> bool:
@@ -55,8 +58,10 @@ def _columns(view: ClassView, masks: Masks, wanted: _Wanted) -> list[int]:
     for shape in view.shapes[0]:
         value = masks.snapshot.task_shape(shape)
         column = (shape, masks.key(view.request, value))
-        number = wanted.setdefault(column, (len(wanted), view.request, shape))[0]
-        numbers.append(number)
+        if column not in wanted:
+            allowed = masks.allowed(view.request, value)
+            wanted[column] = len(wanted), Wanted(value, shape, allowed)
+        numbers.append(wanted[column][0])
     return numbers
 
 
@@ -90,20 +95,3 @@ def _ragged(lists: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[
     first = np.zeros(len(lists) + 1, np.int64)
     np.cumsum([len(each) for each in lists], out=first[1:])
     return first, np.array([number for each in lists for number in each], np.int64)
-
-
-def _trees(
-    snapshot: Snapshot, wanted: Collection[tuple[int, GangRequest, int]], masks: Masks
-) -> Trees:
-    nodes = len(snapshot.names)
-    size = 1 << max(0, nodes - 1).bit_length()
-    wide = -(-max(1, len(wanted)) // _LANES) * _LANES
-    trees = Trees(
-        least=np.empty((2 * size, wide), np.int32),
-        allowed=np.zeros((nodes, wide), np.bool_),
-        shape=np.zeros(wide, np.int64),
-    )
-    for column, request, shape in wanted:
-        trees.allowed[:, column] = masks.allowed(request, snapshot.task_shape(shape))
-        trees.shape[column] = shape
-    return trees

@@ -16,29 +16,36 @@ from atoll.core.state.columns import FORM_SLICES, SHAPE_FORM, Nodes
 
 
 class Trees(NamedTuple):
-    """Trees over N nodes for W columns, of which each stands for a shape and its filter."""
+    """Trees over up to `size` nodes for W columns; a column is a shape and its filter."""
 
     least: NDArray[np.int32]
     """(2 x size, W)."""
     allowed: NDArray[np.bool_]
-    """(N, W) what the filters leave."""
+    """(size, W) what the filters leave."""
     shape: NDArray[np.int64]
-    """(W) row of the shape table."""
+    """(W) row of the shape table; of no meaning for columns that are not active."""
+    active: NDArray[np.int64]
+    """Columns that are kept up to date."""
 
 
 @njit(cache=True, nogil=True)
 def build(nodes: Nodes, scoring: Scoring, trees: Trees) -> None:
-    """Score every node for every column."""
-    trees.least[:] = NO
-    for row in range(nodes.id.shape[0]):
-        _score_leaf(nodes, scoring, trees, row)
-    for vertex in range(trees.least.shape[0] // 2 - 1, 0, -1):
-        _play(trees.least, vertex)
+    """Score every node for the active columns."""
+    least = trees.least
+    size = least.shape[0] // 2
+    for row in range(size):
+        if row < nodes.id.shape[0]:
+            _score_leaf(nodes, scoring, trees, row)
+        else:
+            for column in trees.active:
+                least[size + row, column] = NO
+    for vertex in range(size - 1, 0, -1):
+        _play(least, vertex)
 
 
 @njit(cache=True, nogil=True)
 def refresh(nodes: Nodes, scoring: Scoring, trees: Trees, rows: NDArray[np.int64]) -> None:
-    """Score some nodes anew."""
+    """Score some nodes anew for the active columns."""
     for i in range(rows.shape[0]):
         refresh_row(nodes, scoring, trees, rows[i])
 
@@ -71,7 +78,7 @@ def _score_leaf(nodes: Nodes, scoring: Scoring, trees: Trees, row: int) -> None:
     seen, shapes, weights = scoring.seen, scoring.shapes, scoring.weights
     leaf = least.shape[0] // 2 + row
     node = look_at(nodes, scoring, row)
-    for column in range(shape.shape[0]):
+    for column in trees.active:
         number = shape[column]
         if not allowed[row, column]:
             least[leaf, column] = NO
@@ -96,3 +103,31 @@ def _play(least: NDArray[np.int32], vertex: int) -> bool:
         changed |= lower != least[vertex, column]
         least[vertex, column] = lower
     return changed
+
+
+@njit(cache=True, nogil=True)
+def changed_rows(old: Nodes, new: Nodes) -> NDArray[np.int64]:
+    """Rows of `new` that differ from `old` in what scores depend on, or are not in `old`."""
+    count = new.id.shape[0]
+    rows = np.empty(count, np.int64)
+    found = 0
+    for row in range(count):
+        if row >= old.id.shape[0] or _differs(old, new, row):
+            rows[found] = row
+            found += 1
+    return rows[:found].copy()
+
+
+@njit(cache=True, nogil=True)
+def _differs(old: Nodes, new: Nodes, row: int) -> bool:
+    if old.cpu_free[row] != new.cpu_free[row] or old.memory_free[row] != new.memory_free[row]:
+        return True
+    if old.cpu_cap[row] != new.cpu_cap[row] or old.memory_cap[row] != new.memory_cap[row]:
+        return True
+    differs = False
+    for device in range(new.model.shape[1]):
+        differs |= old.blocks_free[row, device] != new.blocks_free[row, device]
+        differs |= old.blocks_cap[row, device] != new.blocks_cap[row, device]
+        differs |= old.slices[row, device] != new.slices[row, device]
+        differs |= old.model[row, device] != new.model[row, device]
+    return differs

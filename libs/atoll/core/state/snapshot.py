@@ -64,6 +64,8 @@ class QueueView:
 class Snapshot:
     """Nodes, clusters and the heads of the queue at one moment. Arrays are not to be written."""
 
+    world: object
+    """Whose numbers it is in: those of kinds and models are the same in all its snapshots."""
     now: float
     stamp: int
     """Of the capacity; it grows with whatever could make a blocked class fit."""

@@ -1,0 +1,97 @@
+"""A memo saves time and changes nothing, whatever happens between cycles."""
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from atoll.core.engine.cycle import CycleLimits, plan
+from atoll.core.engine.memo import Memo
+from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId
+from atoll.core.model.inventory import Avoidance, Node
+from atoll.core.model.plan import Plan
+from atoll.core.policies.registry import policies
+from atoll.core.state.snapshot import Snapshot
+from atoll.core.state.world import World
+from tests.core.worlds import (
+    Given,
+    commit,
+    cpus,
+    givens,
+    nodes,
+    planned,
+    requests,
+    simple_job,
+    simple_nodes,
+    simple_world,
+    world_of,
+)
+
+
+def remembered(snapshot: Snapshot, memo: Memo) -> Plan:
+    return plan(
+        snapshot,
+        policies(),
+        now=snapshot.now,
+        rng=np.random.default_rng(0),
+        limits=CycleLimits(max_placements=3),
+        memo=memo,
+    )
+
+
+@given(givens(), st.data())
+@settings(max_examples=100)
+def test_plans_with_a_memo_are_those_without(case: Given, data: st.DataObject) -> None:
+    world, memo = world_of(case), Memo()
+    known = {node.id: node for node in case.nodes}
+    for step in range(data.draw(st.integers(1, 8))):
+        snapshot = world.freeze(float(step))
+        made = remembered(snapshot, memo)
+        assert repr(made) == repr(planned(snapshot, most=3))
+        if data.draw(st.booleans()):
+            commit(world, made)
+        _happen(world, known, data, step=step)
+
+
+def _happen(world: World, known: dict[NodeId, Node], data: st.DataObject, *, step: int) -> None:
+    match data.draw(st.sampled_from(("node", "end", "avoid", "job", "nothing"))):
+        case "node":
+            number = data.draw(st.integers(1, 11))
+            old = known.get(NodeId(number))
+            fresh = replace(data.draw(nodes(number)), revision=old.revision + 1 if old else 1)
+            known[fresh.id] = fresh
+            world.upsert_nodes([fresh])
+        case "end":
+            held = sorted(world.ledger.holdings)
+            world.end_allocations(data.draw(st.sets(st.sampled_from(held))) if held else ())
+        case "avoid":
+            world.set_avoidances(
+                [Avoidance(ClusterName("c1"), None, "", 3, until=step + 1.5)]
+                if data.draw(st.booleans())
+                else []
+            )
+        case "job":
+            request = data.draw(requests())
+            world.upsert_pending([simple_job(100 + step, request)])
+        case _:
+            return
+
+
+def test_a_memo_of_another_world_is_not_believed() -> None:
+    memo = Memo()
+    for cores in (8, 2):
+        world = simple_world(simple_nodes(3, cpu=cores), [simple_job(1, cpus(4))])
+        assert len(remembered(world.freeze(1.0), memo).placements) == (cores == 8)
+
+
+def test_a_memo_drops_shapes_that_nobody_asks_for() -> None:
+    memo, world = Memo(), simple_world(simple_nodes(2, cpu=1000))
+    for step in range(300):
+        world.upsert_pending([simple_job(step + 1, cpus(1 + step / 1000))])
+        made = remembered(world.freeze(1.0), memo)
+        assert [p.job for p in made.placements] == [step + 1]
+        commit(world, made)
+        world.end_allocations([AttemptId(a) for a in world.ledger.holdings])
+        assert world.pending(JobId(step + 1)) is None
+    assert len(memo._column) <= 256
