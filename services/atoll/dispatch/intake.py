@@ -1,7 +1,7 @@
 """Takes reports in from all sessions, and has them applied in batches."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -10,12 +10,15 @@ from atoll.core.model.messages import Report
 from atoll.dispatch.batching import Batcher
 from atoll.dispatch.patience import AGAIN, Patience
 from atoll.dispatch.usecases.limits import Limits
-from atoll.dispatch.usecases.reports import Reported, Reports
+from atoll.dispatch.usecases.reports import Reported
 from atoll.dispatch.usecases.session import Session
 from atoll.ports.clock import Clock, Ids
 from atoll.runtime import logs
 
 log = logs.logger(__name__)
+
+Apply = Callable[[Sequence[Reported]], Awaitable[None]]
+"""Raises what AGAIN lists when the same batch may be given again."""
 
 LINGER_S: Final = 0.005
 
@@ -23,8 +26,8 @@ LINGER_S: Final = 0.005
 class ReportIntake:
     """Bounded: a session whose reports wait is not read on, so its agent waits too."""
 
-    def __init__(self, reports: Reports, clock: Clock, ids: Ids, *, limits: Limits) -> None:
-        self._reports = reports
+    def __init__(self, apply: Apply, clock: Clock, ids: Ids, *, limits: Limits) -> None:
+        self._apply_batch = apply
         self._clock = clock
         self._limits = limits
         self._batches: Batcher[Reported] = Batcher(
@@ -61,7 +64,7 @@ class ReportIntake:
     async def _apply(self, batch: Sequence[Reported]) -> None:
         while True:
             try:
-                await self._reports.apply(batch)
+                await self._apply_batch(batch)
             except AGAIN as error:
                 await self._patience.after(error)
             except Exception as error:

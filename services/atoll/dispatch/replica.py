@@ -57,7 +57,10 @@ class Replica:
             most=limits.beat_batch,
         )
         self._intake = ReportIntake(
-            Reports(store, wake=self._wakes.want, observer=observer), clock, ids, limits=limits
+            Reports(store, wake=self._wakes.want, observer=observer).apply,
+            clock,
+            ids,
+            limits=limits,
         )
         pusher = Pusher(store, self.table, ready, observer=observer, clock=clock, limits=limits)
         self._pushes = PushLoop(pusher, self.table, clock=clock, ids=ids)

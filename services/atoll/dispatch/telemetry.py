@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from atoll.core.model.ids import ClusterName
-from atoll.core.model.lifecycle import AttemptEvent
+from atoll.core.model.job import Job
 from atoll.dispatch.usecases.observer import BatchKind, RepairCause, Settled
 from atoll.dispatch.usecases.outbox import Ready
 from atoll.dispatch.usecases.table import SessionTable
@@ -66,15 +66,16 @@ class Telemetry:
     def applied(self, settled: Sequence[Settled]) -> None:
         """Count them, and trace those whose trace is kept."""
         _count(settled, "applied")
-        for each in settled:
-            job = each.job
-            if each.report.event is AttemptEvent.ACCEPTED and job is not None:
-                ACCEPTED.observe(max(0.0, job.accepted_at - job.submitted_at))
         if tracing.enabled():
             now = self._clock.now()
             for each in settled:
                 if each.job is not None:
                     _span("dispatch.report", each.job.trace, since=each.since, now=now)
+
+    def accepted(self, jobs: Sequence[Job]) -> None:
+        """Measure how long that took."""
+        for job in jobs:
+            ACCEPTED.observe(max(0.0, job.accepted_at - job.submitted_at))
 
     def refused(self, settled: Sequence[Settled]) -> None:
         """Count them, and log some: after a takeover there can be thousands."""

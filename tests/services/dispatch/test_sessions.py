@@ -14,7 +14,7 @@ from atoll.core.model.errors import (
 )
 from atoll.core.model.ids import job_of
 from atoll.core.model.inventory import ClusterState
-from atoll.core.model.lifecycle import AttemptEvent, JobState
+from atoll.core.model.lifecycle import AttemptEvent, JobState, StopCause
 from atoll.wire.decision import start_from_proto
 from tests.services.dispatch.fake_agent import FakeAgent
 from tests.services.dispatch.values import story
@@ -85,6 +85,20 @@ async def test_after_a_goodbye_another_takes_over_from_a_snapshot(world: World) 
     await world.run(1)
     await eventually(lambda: second.numbers == [4])
     assert (await world.cluster()).sent_seq == 4
+
+
+async def test_what_a_snapshot_hands_over_counts_as_sent(world: World) -> None:
+    running = await world.replica()
+    first = await with_jobs(world, running, 1)
+    await first.goodbye()
+    unsent, voided = await world.run(2)
+    done = await world.revoke([voided.attempt], StopCause.BIND_DEADLINE)
+    assert len(done.voided) == 1
+    second = await world.agent(running, instance="second")
+    welcome = await second.open(fresh=True)
+    assert [d.attempt_id for d in welcome.live] == [first.decisions[0].attempt, unsent.attempt]
+    done = await world.revoke([unsent.attempt], StopCause.BIND_DEADLINE)
+    assert (len(done.voided), len(done.stopping)) == (0, 1)
 
 
 async def test_a_lease_that_is_over_lets_another_in(world: World) -> None:

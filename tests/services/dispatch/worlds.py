@@ -144,7 +144,9 @@ class World:
         """Nodes of the cluster as the store has them."""
         return await self.stores.submission.nodes(cluster, after=("", ""), limit=1000)
 
-    async def submit(self, count: int = 1, *, job: JobSpec | None = None) -> list[Job]:
+    async def submit(
+        self, count: int = 1, *, job: JobSpec | None = None, trace: str = ""
+    ) -> list[Job]:
         """New jobs in the queue."""
         wanted = job or spec()
         async with self.stores.submission.begin() as tx:
@@ -161,6 +163,7 @@ class World:
                     spec=wanted,
                     priority=0,
                     submitted_at=now,
+                    trace=trace,
                 )
                 for number in await tx.next_job_ids(count)
             ]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from atoll.core.model.ids import AttemptId, ClusterName, JobId, job_of
+from atoll.core.model.ids import AttemptId, ClusterName, JobId, attempt_number, job_of
 from atoll.core.model.job import Attempt, Job
 from atoll.core.model.lifecycle import TERMINAL_ATTEMPT, AttemptEvent
 from atoll.core.model.messages import Event, Report
@@ -42,6 +42,13 @@ class Fold:
     def ended(self) -> list[AttemptId]:
         """Attempts that reports have brought to their end."""
         return sorted(a for a in self.moved if self.attempts[a].state in TERMINAL_ATTEMPT)
+
+    def accepted(self) -> list[Job]:
+        """Jobs that were taken for the first time: all attempts before this one were undone."""
+        attempts = [self.attempts[a] for a in sorted(self.moved)]
+        fresh = [a for a in attempts if a.accepted_at == self.now]
+        jobs = [(a, self.jobs[job_of(a.id)]) for a in fresh]
+        return [job for a, job in jobs if attempt_number(a.id) == job.rollbacks + 1]
 
     def live(self, attempt: AttemptId, cluster: ClusterName) -> bool:
         """Whether the attempt may go on there."""

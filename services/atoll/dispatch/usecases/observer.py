@@ -57,6 +57,10 @@ class Observer(Protocol):
         """Reports are committed."""
         ...
 
+    def accepted(self, jobs: Sequence[Job]) -> None:
+        """Agents have taken these jobs for the first time."""
+        ...
+
     def refused(self, settled: Sequence[Settled]) -> None:
         """The lifecycle does not allow these reports; they are dealt with all the same."""
         ...

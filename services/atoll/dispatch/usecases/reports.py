@@ -79,6 +79,7 @@ class Reports:
         self._observer.batch(BatchKind.REPORTS, len(fold.applied) + len(fold.refused))
         since = {id(report): each.since for each in batch for report in each.reports}
         self._observer.applied(_settled(fold.applied, fold, since))
+        self._observer.accepted(fold.accepted())
         self._observer.refused(_settled(fold.refused, fold, since))
         # Repeated ones too: they may be repeated because the answer to the COMMIT was lost.
         if any(report.event in FREES for each in batch for report in each.reports):
