@@ -22,7 +22,7 @@ import uvloop
 
 from atoll.adapters.system import SystemClock, SystemIds
 from atoll.ports.clock import Clock, Ids
-from atoll.runtime import config, logs, tracing
+from atoll.runtime import config, garbage, logs, tracing
 from atoll.runtime.config import ConfigError, Loaded, S
 from atoll.runtime.http import HttpServer
 from atoll.runtime.loops import Supervisor
@@ -111,6 +111,7 @@ def run(
 
 
 async def _run(service: str, settings: S, main: ServiceMain[S]) -> int:
+    garbage.settle()
     process = Process(service, settings, clock=SystemClock(), ids=SystemIds())
     logs.configure(settings.log_level, form=settings.log_format, service=service)
     tracing.configure(settings, service, instance=process.instance)
