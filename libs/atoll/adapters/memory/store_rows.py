@@ -100,7 +100,10 @@ class Overlay(Generic[K, V]):
 
     def values(self) -> Iterator[V]:
         """All rows, in the same order."""
-        return (row for _, row in self.items())
+        for key, row in self._base.items():
+            if key not in self._written:
+                yield row
+        yield from (row for row in self._written.values() if row is not None)
 
     def changes(self) -> Iterator[tuple[K, V | None, V | None]]:
         """Key, row before and row after, of what was written."""
