@@ -12,7 +12,7 @@ from atoll.embedded.launch import follow, launch, running
 from atoll.embedded.layout import Layout, WrongFolder
 from atoll.embedded.overview import has_accelerators
 from atoll.embedded.progress import LineProgress, progress
-from atoll.embedded.say import say, stderr
+from atoll.embedded.say import readable, say, stderr
 from atoll.embedded.state import Phase, Report
 
 EXAMPLES: Final = Path(__file__).with_name("examples")
@@ -96,7 +96,7 @@ def _not_up(layout: Layout, report: Report | None) -> int:
     if failure is not None:
         say(f"Atoll did not come up: {failure.what}", to=sys.stderr)
         if failure.tail:
-            say(f"The end of {failure.log}:\n{failure.tail}", to=sys.stderr)
+            say(f"The end of {failure.log}:\n{readable(failure.tail)}", to=sys.stderr)
     elif report is not None and report.phase is Phase.STOPPED:
         say(f"Atoll was ended. Its data stay in {layout.data}.", to=sys.stderr)
     else:

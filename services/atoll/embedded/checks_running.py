@@ -26,7 +26,7 @@ async def run(layout: Layout, report: Report) -> list[Told]:
         *(_part(view) for view in report.parts),
         *[await _server(name, server) for name, server in _servers(layout).items()],
         await _migrations(layout),
-        *_clusters(overview),
+        *_clusters(report, overview),
     ]
 
 
@@ -81,12 +81,21 @@ async def _migration(dsn: str) -> str:
         await connection.close()
 
 
-def _clusters(overview: Overview) -> Iterator[Told]:
+def _clusters(report: Report, overview: Overview) -> Iterator[Told]:
+    ours = {view.name for view in report.parts}
     now = SystemClock().now()
     for cluster in overview.clusters:
+        agent = f"agent-{cluster.name}"
         age = now - cluster.last_seen
-        yield judged(
-            f"agent of {cluster.name}: last heartbeat {age:.0f} s ago, {cluster.state}",
-            ok=age < OLD_HEARTBEAT_S,
-            hint=f"see the log of agent-{cluster.name}",
-        )
+        if agent in ours:
+            yield judged(
+                f"{agent}: last heartbeat {age:.0f} s ago, {cluster.state}",
+                ok=age < OLD_HEARTBEAT_S,
+                hint=f"see the log of {agent}",
+            )
+        else:
+            yield Told(
+                f"cluster {cluster.name} has no agent here any more",
+                ok=True,
+                hint=f"atoll up --clusters FILE with it, or atoll clusters forget {cluster.name}",
+            )

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Generic, Protocol, TypeVar
 
+import psutil
+
 from atoll.runtime.servers import Server, ServerError
 from atoll.runtime.servers.process import Launch, Process, spawn
 
@@ -186,8 +188,13 @@ class ServicePart:
         return self._process is not None and self._process.alive()
 
     async def ready(self) -> bool:
-        """Whether /readyz says 200."""
-        return self.alive() and await http_ok(self.metrics, "/readyz")
+        """Whether /readyz says 200, and it is this process that says so.
+
+        Somebody else may have taken the port before ours could.
+        """
+        pid = self.pid
+        answered = pid is not None and await http_ok(self.metrics, "/readyz")
+        return answered and self.alive() and _listens(pid, self.metrics)
 
     async def end(self) -> None:
         """SIGTERM, and SIGKILL for it and its children after its grace."""
@@ -220,6 +227,15 @@ class ServicePart:
 
     def _failed(self, why: str, begin: int) -> PartFailed:
         return PartFailed(f"{self.name} {why}", log=self.log, tail=log_tail(self.log, begin))
+
+
+def _listens(pid: int | None, address: str) -> bool:
+    port = int(address.rpartition(":")[2])
+    try:
+        sockets = psutil.Process(pid).net_connections("tcp")
+    except psutil.Error:
+        return False
+    return any(s.status == psutil.CONN_LISTEN and s.laddr.port == port for s in sockets)
 
 
 def log_tail(log: Path, begin: int = 0) -> str:

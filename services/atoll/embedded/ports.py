@@ -1,7 +1,7 @@
 """Which ports a stack listens on: those of last time, else the usual ones, else free ones."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -29,14 +29,14 @@ class PortBook:
         self._path = path
         self._known: dict[str, int] = _read(path)
         self._given: dict[str, int] = {}
-        self._settled = False
+        self._settled: frozenset[str] = frozenset()
 
     def port(self, name: str) -> int:
         """A port for the listener `name` that is free now; others' remembered ones are not used.
 
-        Once settled, the one that it had, whether it is free or not.
+        For a settled name the one that it had, whether it is free or not.
         """
-        if self._settled and name in self._known:
+        if name in self._settled:
             return self._known[name]
         wishes = [self._known.get(name), USUAL.get(name), *_agents(name)]
         port = next((wish for wish in wishes if wish and self._can_have(name, wish)), None)
@@ -48,9 +48,9 @@ class PortBook:
         """The same as `host:port`."""
         return f"{LOOPBACK}:{self.port(name)}"
 
-    def settle(self) -> None:
-        """From now on others have been told the ports: they must not change."""
-        self._settled = True
+    def settle(self, names: Iterable[str]) -> None:
+        """Others have been told these ports: from now on they must not change."""
+        self._settled = frozenset(names)
 
     def _can_have(self, name: str, port: int) -> bool:
         others = {key for key, known in (self._known | self._given).items() if known == port}

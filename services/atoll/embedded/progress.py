@@ -19,6 +19,7 @@ STYLES: Final = {
     PartState.HEALTHY: "green",
     PartState.UNREADY: "yellow",
     PartState.BACKOFF: "yellow",
+    PartState.ENDING: "cyan",
     PartState.ENDED: "dim",
 }
 
@@ -76,7 +77,7 @@ class LineProgress:
 
     def show(self, report: Report) -> None:
         """Print what is new; what stood when a running stack was first looked at is not."""
-        quiet = not self._begun and report.phase is Phase.READY
+        quiet = not self._begun and report.phase is not Phase.STARTING
         self._begun = True
         for view in report.parts:
             if view.state is not PartState.WAITING:

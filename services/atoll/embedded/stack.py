@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from atoll.adapters.postgres.migrate import upgrade
 from atoll.client.endpoints import Endpoints, write_endpoints
@@ -18,6 +18,9 @@ from atoll.embedded.supervisor import Supervisor
 from atoll.runtime.servers import EtcdServer, PostgresServer, Server, ValkeyServer
 
 S = TypeVar("S", bound=Server)
+STARTING_SERVICES: Final = (
+    "starting the services; at the first start placement compiles its kernels, a minute or two"
+)
 
 
 class Stack:
@@ -38,12 +41,13 @@ class Stack:
         stores = await self._start_servers()
         self._board.tell(step="applying migrations")
         await asyncio.to_thread(upgrade, stores.dsn)
-        self._board.tell(step="starting the services")
+        self._board.tell(step=STARTING_SERVICES)
         await self._supervisor.start([self._service(name, stores) for name in recipes.SERVICES])
         self._board.tell(step="waiting for the agents' sessions")
         await self._supervisor.start([self._agent(one) for one in self._clusters.clusters])
-        self._ports.settle()
-        write_endpoints(self._layout.endpoints, self._endpoints())
+        self._ports.settle((*recipes.SERVERS, *recipes.SERVICES))
+        self._write_endpoints()
+        self._supervisor.after_restart(self._write_endpoints)  # ports of metrics may change
         self._board.tell(step="", phase=Phase.READY)
 
     def _announce(self) -> None:
@@ -77,9 +81,9 @@ class Stack:
         make = partial(recipes.agent, self._layout, self._ports, cluster, dispatch=dispatch)
         return ServicePart(name, self._layout.log(name), make)
 
-    def _endpoints(self) -> Endpoints:
+    def _write_endpoints(self) -> None:
         report = self._board.report
-        return Endpoints(
+        endpoints = Endpoints(
             name=self._layout.name,
             submission=self._board.view("submission").address,
             placement=(self._board.view("placement").address,),
@@ -89,3 +93,4 @@ class Stack:
             },
             pid=report.pid,
         )
+        write_endpoints(self._layout.endpoints, endpoints)

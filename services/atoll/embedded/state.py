@@ -29,6 +29,7 @@ class PartState(StrEnum):
     """It lives and does not answer, or says that it cannot serve now."""
     BACKOFF = "backoff"
     """It died or could not start, and is tried again soon."""
+    ENDING = "ending"
     ENDED = "ended"
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -28,6 +28,7 @@ class Supervisor:
         self._ids = ids
         self._stages: list[list[Part]] = []
         self._keepers = Loops(clock, ids)
+        self._restarted: Callable[[], None] = lambda: None
 
     async def start(self, parts: Sequence[Part]) -> None:
         """Start one more stage, all parts at once, and keep it alive until `end`.
@@ -39,6 +40,10 @@ class Supervisor:
         await _together([self._bring_up(part) for part in parts])
         for part in parts:
             _ = self._keepers.start(f"keep {part.name}", partial(self._keep, part))
+
+    def after_restart(self, tell: Callable[[], None]) -> None:
+        """Call this whenever a part has been started again."""
+        self._restarted = tell
 
     async def end(self) -> None:
         """End all stages, the last first; a part that hangs does not keep the others."""
@@ -87,6 +92,7 @@ class Supervisor:
             await self._clock.sleep(BACKOFF.wait_s(failures, self._ids.jitter()))
             with contextlib.suppress(PartFailed):  # the board has it; the next try waits longer
                 await self._start_one(part)
+                self._restarted()
 
     async def _watch(self, part: Part) -> None:
         """Return when the part has died; show meanwhile whether it is ready."""
@@ -115,7 +121,7 @@ class Supervisor:
             self._board.part(part.name, state=PartState.UNREADY, detail="does not answer")
 
     async def _end_one(self, part: Part) -> None:
-        self._board.part(part.name, detail="ending")
+        self._board.part(part.name, state=PartState.ENDING, detail="")
         await part.end()
         self._board.part(part.name, state=PartState.ENDED, pid=None, detail="")
 

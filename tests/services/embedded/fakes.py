@@ -20,8 +20,15 @@ class Fakes:
         self.witness.touch()
         self.names: dict[str, str] = {}
 
-    def part(self, name: str, mode: str = "good", *, ready_within_s: float = 20.0) -> ServicePart:
-        (port,) = free_ports(1)
+    def part(
+        self,
+        name: str,
+        mode: str = "good",
+        *,
+        ready_within_s: float = 20.0,
+        port: int | None = None,
+    ) -> ServicePart:
+        port = port or free_ports(1)[0]
         self.names[str(port)] = name
         service = Service(
             argv=(sys.executable, str(FAKE), str(port), str(self.witness), mode),

@@ -15,6 +15,7 @@ from atoll.embedded.layout import Layout
 from atoll.embedded.lock import FolderLock
 from atoll.embedded.overview import Overview, as_json, show, tables
 from atoll.embedded.progress import LineProgress
+from atoll.embedded.say import readable
 from atoll.embedded.state import Board, PartState, PartView, Phase, Report
 
 NOW = 1_000_000.0
@@ -166,3 +167,24 @@ def test_of_a_running_stack_only_what_changes_is_told() -> None:
         ended = REPORT.parts[0].model_copy(update={"state": PartState.ENDED})
         shown.show(REPORT.model_copy(update={"parts": (ended, *REPORT.parts[1:])}))
     assert out.getvalue().splitlines() == ["postgres: ended"]
+
+
+def test_a_log_is_told_as_a_person_would() -> None:
+    entry = {
+        "event": "service failed",
+        "level": "error",
+        "timestamp": "2026-01-02T03:04:05Z",
+        "logger": "atoll.x",
+        "service": "x",
+        "cluster": "sim",
+        "exception": "Traceback\n  a\n  b\n  c\n  d\nOSError: taken",
+    }
+    assert readable(f"plain\n{json.dumps(entry)}\n[1]").splitlines() == [
+        "plain",
+        "2026-01-02T03:04:05Z error service failed cluster=sim",
+        "      b",
+        "      c",
+        "      d",
+        "    OSError: taken",
+        "[1]",
+    ]

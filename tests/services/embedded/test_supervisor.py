@@ -98,6 +98,28 @@ async def test_a_part_that_never_gets_ready_is_not_left_running(fakes: Fakes) ->
     assert not any(psutil.pid_exists(pid) for pid in fakes.pids())
 
 
+async def test_who_took_the_port_of_a_part_does_not_make_it_ready(
+    fakes: Fakes, supervisor: Supervisor
+) -> None:
+    good = fakes.part("good")
+    await supervisor.start([good])
+    other = fakes.part("other", port=int(good.metrics.rpartition(":")[2]))
+    with pytest.raises(PartFailed, match="other ended while starting") as failed:
+        await other.start()
+    assert "Address already in use" in failed.value.tail
+
+
+async def test_a_restart_is_told(fakes: Fakes, supervisor: Supervisor, board: Board) -> None:
+    told: list[int | None] = []
+    await supervisor.start([fakes.part("a")])
+    supervisor.after_restart(lambda: told.append(board.view("a").pid))
+    died = board.view("a").pid
+    assert died is not None
+    os.kill(died, signal.SIGKILL)
+    await until(lambda: bool(told))
+    assert told == [board.view("a").pid] != [died]
+
+
 async def test_ending_while_a_stage_is_starting_leaves_nothing(
     fakes: Fakes, supervisor: Supervisor
 ) -> None:
