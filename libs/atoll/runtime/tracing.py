@@ -25,6 +25,8 @@ Attributes = Mapping[str, str | int | float | bool]
 TRACEPARENT: Final = "traceparent"
 SAMPLED: Final = frozenset("13579bdf")
 """Last digits of a traceparent whose lowest flag is set."""
+PARTS: Final = 4
+"""Of a traceparent: version, trace, span, flags."""
 FILE_DELAY_MS: Final = 200
 """A killed process loses at most this much of its trace file."""
 
@@ -135,6 +137,12 @@ def trace_ids() -> tuple[str, str] | None:
     if not current.is_valid:
         return None
     return f"{current.trace_id:032x}", f"{current.span_id:016x}"
+
+
+def log_ids(parent: str) -> dict[str, str]:
+    """The trace of a stored traceparent as the log names it; empty when there is none."""
+    parts = parent.split("-")
+    return {"trace_id": parts[1]} if len(parts) == PARTS else {}
 
 
 def remote_context(parent: str) -> otel_context.Context:

@@ -77,7 +77,7 @@ class Candidate:
                 log.warning("stepping down", why=str(why.exceptions[0]))
             finally:
                 deposed, self.leader = self.leader, None
-                telemetry.LEADING.set(0)
+                telemetry.stands_by()
                 await leadership.resign()
 
     async def watch_hints(self) -> None:
@@ -142,7 +142,7 @@ class Candidate:
             policies=self._policies,
         )
         self.leader = leader
-        telemetry.LEADING.set(1)
+        telemetry.leads()
         log.info("leading", epoch=str(leadership.epoch), queued=leader.memory.world.pending_count)
         await self._publisher.wake()
         self._wake.set()

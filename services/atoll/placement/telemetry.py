@@ -1,11 +1,17 @@
 """What placement measures of itself."""
 
 from collections import deque
+from dataclasses import replace
 from typing import Final
 
+from atoll.core.model.ids import ClusterName, job_of
+from atoll.core.model.inventory import Cluster, ClusterState
 from atoll.placement.usecases.commit import Committed, Placed
-from atoll.placement.usecases.leader import Leader
-from atoll.runtime import metrics, tracing
+from atoll.placement.usecases.leader import Counters, Leader
+from atoll.placement.usecases.rejections import Rejection
+from atoll.runtime import logs, metrics, tracing
+
+log = logs.logger(__name__)
 
 LEADING: Final = metrics.gauge("placement_leading_info", "1 while this replica leads its shard.")
 CYCLE_SECONDS: Final = metrics.histogram(
@@ -13,7 +19,8 @@ CYCLE_SECONDS: Final = metrics.histogram(
 )
 PLACED_SECONDS: Final = metrics.histogram(
     "job_placed_seconds",
-    "From a job's submit to its placement, waits for capacity included.",
+    "From a job's submit to its placement. waited=no: there was room when it was first tried.",
+    ("waited",),
     buckets=(
         0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30, 60, 300, 1800, 7200, 86400,
     ),
@@ -25,6 +32,9 @@ DROPPED: Final = metrics.counter(
 ROLLBACKS: Final = metrics.counter(
     "placement_rollbacks_total", "Attempts that a cluster refused or did not answer."
 )
+LOST: Final = metrics.counter(
+    "placement_attempts_lost_total", "Attempts given up because their cluster stayed silent."
+)
 QUEUED: Final = metrics.gauge("placement_queued_jobs", "Jobs that wait to be placed.")
 LIVE: Final = metrics.gauge("placement_live_attempts", "Attempts that have not ended.")
 LAG: Final = metrics.gauge(
@@ -32,7 +42,7 @@ LAG: Final = metrics.gauge(
     "Decisions that a cluster's agent has not acknowledged.",
     ("cluster",),
 )
-CLUSTER_STATE: Final = metrics.gauge(
+SILENT: Final = metrics.gauge(
     "placement_cluster_silent_seconds", "Silence counted of a cluster.", ("cluster",)
 )
 UNPUBLISHED: Final = metrics.counter(
@@ -46,27 +56,55 @@ LEDGER_DIFFERENCES: Final = metrics.gauge(
 )
 
 _LATENCIES: Final[deque[float]] = deque(maxlen=10_000)
-_seen_rollbacks = 0
+_PLACED: Final = {
+    waited: PLACED_SECONDS.labels(word) for waited, word in ((False, "no"), (True, "yes"))
+}
+_counted = Counters()
+_states: dict[ClusterName, ClusterState] = {}
+
+
+def leads() -> None:
+    """This replica leads from now on."""
+    LEADING.set(1)
+
+
+def stands_by() -> None:
+    """This replica leads no more: what it knew of the shard is not told any longer."""
+    LEADING.set(0)
+    for gauge in (QUEUED, LIVE, LEDGER_DIFFERENCES):
+        gauge.set(0)
+    for gauge in (LAG, SILENT):
+        gauge.clear()
+    _states.clear()
 
 
 def observe(leader: Leader, committed: Committed | None) -> None:
     """Take the numbers of one cycle."""
     QUEUED.set(leader.memory.world.pending_count)
     LIVE.set(len(leader.memory.live))
-    _count_rollbacks(leader)
+    _count(leader.counters)
+    while leader.refusals:
+        _tell_refusal(leader, leader.refusals.popleft())
     if committed is None:
         return
     PLACEMENTS.inc(len(committed.placed))
     DROPPED.inc(len(committed.dropped))
     for placed in committed.placed:
-        _observe_placed(placed)
+        _observe_placed(placed, waited=placed.placement.job not in committed.prompt)
 
 
 def observe_clusters(leader: Leader) -> None:
-    """Take the numbers of all clusters."""
-    for cluster in leader.memory.clusters.values():
+    """Take the numbers of all clusters; one that was forgotten has none any more."""
+    clusters = leader.memory.clusters.values()
+    here = {c.name: c for c in clusters if c.state is not ClusterState.RETIRED}
+    for gone in _states.keys() - here.keys():
+        LAG.remove(gone)
+        SILENT.remove(gone)
+        del _states[gone]
+    for cluster in here.values():
         LAG.labels(cluster.name).set(cluster.head_seq - cluster.acked_seq)
-        CLUSTER_STATE.labels(cluster.name).set(cluster.silent_s)
+        SILENT.labels(cluster.name).set(cluster.silent_s)
+        _tell_state(cluster)
 
 
 def percentiles_ms() -> list[float]:
@@ -75,20 +113,58 @@ def percentiles_ms() -> list[float]:
     return [ranked[int(share * (len(ranked) - 1))] * 1e3 for share in (0.5, 0.95, 0.99) if ranked]
 
 
-def _observe_placed(placed: Placed) -> None:
-    begun, ended = placed.placement.submitted_at, placed.attempt.created_at
-    PLACED_SECONDS.observe(ended - begun)
+def _observe_placed(placed: Placed, *, waited: bool) -> None:
+    placement, attempt = placed.placement, placed.attempt
+    begun, ended = placement.submitted_at, attempt.created_at
+    _PLACED[waited].observe(ended - begun)
     _LATENCIES.append(ended - begun)
     tracing.record(
         "placement.place",
-        parent=placed.placement.trace,
+        parent=placement.trace,
         start_ns=int(begun * 1e9),
         end_ns=int(ended * 1e9),
-        attributes={"atoll.cluster": placed.attempt.cluster, "atoll.job": placed.placement.job},
+        attributes={"atoll.cluster": attempt.cluster, "atoll.job": placement.job},
+    )
+    log.debug(
+        "placed",
+        job_id=placement.job,
+        attempt_id=attempt.id,
+        cluster=attempt.cluster,
+        number=attempt.number,
+        **tracing.log_ids(placement.trace),
     )
 
 
-def _count_rollbacks(leader: Leader) -> None:
-    global _seen_rollbacks  # noqa: PLW0603 - a counter can only be told of increments
-    ROLLBACKS.inc(max(0, leader.counters.rollbacks - _seen_rollbacks))
-    _seen_rollbacks = leader.counters.rollbacks
+def _tell_refusal(leader: Leader, refusal: Rejection) -> None:
+    if refusal.attempt is None:
+        return
+    job = job_of(refusal.attempt)
+    pending = leader.memory.world.pending(job)
+    log.info(
+        "rolled back",
+        job_id=job,
+        attempt_id=refusal.attempt,
+        cluster=refusal.cluster,
+        nodes=list(refusal.nodes),
+        **tracing.log_ids(pending.trace if pending else ""),
+    )
+
+
+def _tell_state(cluster: Cluster) -> None:
+    before = _states.get(cluster.name, ClusterState.ACTIVE)
+    _states[cluster.name] = cluster.state
+    if cluster.state is not before:
+        log.warning(
+            "cluster changed its state",
+            cluster=cluster.name,
+            state=cluster.state,
+            silent_s=round(cluster.silent_s, 1),
+        )
+
+
+def _count(now: Counters) -> None:
+    """Take over what the leader counted; a new term counts from zero."""
+    global _counted  # noqa: PLW0603 - a counter can only be told of increments
+    ROLLBACKS.inc(max(0, now.rollbacks - _counted.rollbacks))
+    LOST.inc(max(0, now.lost - _counted.lost))
+    _counted = replace(now)

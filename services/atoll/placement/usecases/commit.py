@@ -32,6 +32,8 @@ class Committed:
     dropped: tuple[GangPlacement, ...]
     """Lost their compare-and-set, or their cluster takes nothing any more."""
     decisions: tuple[Decision, ...]
+    prompt: frozenset[JobId] = frozenset()
+    """Of those placed: jobs that had to wait for nothing but the leader."""
 
 
 async def commit_placements(

@@ -1,8 +1,10 @@
 """The leader's work, one step at a time; who calls the steps and when is for the loops."""
 
 import asyncio
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import numpy as np
 
@@ -24,6 +26,8 @@ from atoll.placement.usecases.silence import SilenceLimits, SilenceWatch, Verdic
 from atoll.ports.clock import Clock
 from atoll.ports.store.common import Cursor, Fence
 from atoll.ports.store.placement import PlacementStore
+
+MOST_REFUSALS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,7 @@ class Counters:
     rollbacks: int = 0
     stops: int = 0
     dropped: int = 0
+    lost: int = 0
 
 
 @dataclass(slots=True)
@@ -67,6 +72,8 @@ class Leader:
     watch: SilenceWatch
     book: RejectionBook
     counters: Counters = field(default_factory=Counters)
+    refusals: deque[Rejection] = field(default_factory=lambda: deque(maxlen=MOST_REFUSALS))
+    """The latest, until somebody has told them to the log."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held around every step and every command that writes."""
 
@@ -85,6 +92,7 @@ class Leader:
     async def act_on(self, absorbed: Absorbed) -> None:
         """Remember refusals; let jobs go on whose dependencies ended, or end them."""
         self.counters.rollbacks += len(absorbed.rejections)
+        self.refusals.extend(absorbed.rejections)
         await self.note(absorbed.rejections)
         states = dict(absorbed.ended)
         if absorbed.new_needs:
@@ -128,10 +136,9 @@ class Leader:
     async def schedule(self) -> Committed | None:
         """Plan on a frozen snapshot, verify, commit; None when there was nothing to place."""
         now = self.clock.now()
-        if not self.memory.world.has_work(now):
-            return None
-        made = await self._plan(now)
+        made = await self._plan(now) if self.memory.world.has_work(now) else Plan()
         if not made.placements:
+            self.memory.newcomers.looked_at()
             return None
         committed = await commit_placements(
             self.store,
@@ -143,7 +150,11 @@ class Leader:
         self.memory.placed(committed.placed, now=self.clock.monotonic())
         self.counters.placements += len(committed.placed)
         self.counters.dropped += len(committed.dropped)
-        return committed
+        prompt = self.memory.newcomers.looked_at(
+            [p.placement.job for p in committed.placed],
+            cut=len(made.placements) >= self.rules.max_placements,
+        )
+        return replace(committed, prompt=prompt)
 
     async def listen(self, *, dispatch_alive: bool) -> list[Decision]:
         """Look at heartbeats: mark silent clusters, give lost ones up; decisions to publish."""
@@ -198,4 +209,5 @@ class Leader:
     ) -> list[Decision]:
         revoked = await declare_lost(self.store, self.fence, victims, last_seen=last_seen)
         self.fence = revoked.fence
+        self.counters.lost += len(revoked.voided)
         return list(revoked.decisions)

@@ -19,6 +19,7 @@ from atoll.core.state.ledger import Holding
 from atoll.core.state.world import World
 from atoll.placement.usecases.commit import Placed
 from atoll.placement.usecases.dependencies import Dependencies, Settled
+from atoll.placement.usecases.newcomers import Newcomers
 from atoll.placement.usecases.rejections import Rejection
 from atoll.ports.store.placement import AttemptView, JobView, ShardDelta
 
@@ -57,6 +58,7 @@ class LeaderMemory:
     cancels: set[AttemptId] = field(default_factory=set)
     """Attempts whose jobs are to be cancelled and that were not told yet."""
     dependencies: Dependencies = field(default_factory=Dependencies)
+    newcomers: Newcomers = field(default_factory=Newcomers)
     _deadlines: dict[AttemptId, float] = field(default_factory=dict)
     """In the order of their ends: the time allowed is the same for all."""
 
@@ -165,6 +167,7 @@ class LeaderMemory:
         self.world.remove_pending(gone)
         queued = [v.pending for v in views if v.state is JobState.QUEUED]
         absorbed.new_needs.update(self.world.upsert_pending(queued))
+        self.newcomers.enter(queued)
         for view in views:
             self._absorb_job(view, absorbed)
 
@@ -196,9 +199,17 @@ def _live(placement: GangPlacement) -> Live:
 def _rejections(view: AttemptView) -> list[Rejection]:
     attempt = view.attempt
     if attempt.state is AttemptState.REJECTED:
-        return [Rejection(attempt.cluster, view.shape_key, view.suspects, view.rejected_inventory)]
+        return [
+            Rejection(
+                attempt.cluster,
+                view.shape_key,
+                view.suspects,
+                inventory_number=view.rejected_inventory,
+                attempt=attempt.id,
+            )
+        ]
     # Nobody answered in time: whatever the shape, that is about the cluster.
     unanswered = attempt.cause is StopCause.BIND_DEADLINE
     if unanswered and attempt.state in (AttemptState.STOPPED, AttemptState.VOID):
-        return [Rejection(attempt.cluster, "")]
+        return [Rejection(attempt.cluster, "", attempt=attempt.id)]
     return []

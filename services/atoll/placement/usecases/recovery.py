@@ -1,6 +1,7 @@
 """Begins a term from rows: the epoch first, and only then the load."""
 
 import asyncio
+from typing import Final
 
 from atoll.core.model.ids import Epoch, ShardId
 from atoll.core.policies.interfaces import Policies
@@ -12,6 +13,10 @@ from atoll.placement.usecases.silence import SilenceWatch
 from atoll.ports.clock import Clock
 from atoll.ports.store.common import Fence
 from atoll.ports.store.placement import PlacementStore
+
+OLD_AFTER_S: Final = 60.0
+"""A job that was submitted so long before the load has waited for more than a leader, or nobody can
+tell: it does not count as an instance of how quick placement is."""
 
 
 async def begin_term(
@@ -54,6 +59,7 @@ async def resume(
     leader.book.restore(delta.avoidances)
     # A large fleet takes a while; heartbeats and health checks go on meanwhile.
     absorbed = await asyncio.to_thread(leader.memory.absorb, delta, now=now)
+    leader.memory.newcomers.drop_older(clock.now() - OLD_AFTER_S)
     leader.memory.world.set_avoidances(leader.book.active(now=clock.now()))
     await leader.act_on(absorbed)
     return leader

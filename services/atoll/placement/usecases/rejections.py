@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from atoll.core.model.ids import ClusterName, NodeId
+from atoll.core.model.ids import AttemptId, ClusterName, NodeId
 from atoll.core.model.inventory import Avoidance
 
 
@@ -28,6 +28,8 @@ class Rejection:
     shape_key: str
     nodes: tuple[NodeId, ...] = ()
     inventory_number: int = 0
+    attempt: AttemptId | None = None
+    """What was refused, for the log."""
 
 
 _Key = tuple[ClusterName, NodeId | None, str]
