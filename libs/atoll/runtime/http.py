@@ -2,10 +2,11 @@
 
 import socket
 import ssl
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from socketserver import ThreadingMixIn
-from typing import Any, cast
+from typing import Any, Final, cast
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 from wsgiref.types import StartResponse, WSGIEnvironment
 
@@ -15,6 +16,7 @@ from atoll.runtime.address import Address
 from atoll.runtime.settings import ServiceSettings
 
 Probe = Callable[[], bool]
+REQUEST_WITHIN_S: Final = 10.0
 
 
 class HttpServer:
@@ -30,7 +32,10 @@ class HttpServer:
             handler_class=_Quiet,
         )
         if settings.tls and not wanted.loopback:
-            self._server.socket = _tls(settings).wrap_socket(self._server.socket, server_side=True)
+            # The handshake is for the connection's own thread: one that stalls holds up no other.
+            self._server.socket = _tls(settings).wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
         self._thread = threading.Thread(
             target=self._server.serve_forever, name="metrics", daemon=True
         )
@@ -78,7 +83,14 @@ def _server_class(wanted: Address) -> type[WSGIServer]:
 class _Threading(ThreadingMixIn, WSGIServer):
     daemon_threads = True
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Whoever does not bring a request to its end is no news."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
 
 class _Quiet(WSGIRequestHandler):
+    timeout = REQUEST_WITHIN_S
+
     def log_message(self, format: str, *args: object) -> None:
         """Probes are no news."""

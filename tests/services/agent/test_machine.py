@@ -139,6 +139,18 @@ def test_version_2_groups_hand_their_controllers_down(tmp_path: Path) -> None:
         assert (folder / "cgroup.subtree_control").read_text() == "+cpu +memory"
 
 
+def test_an_agent_in_the_leaf_of_its_unit_makes_groups_beside_it(tmp_path: Path) -> None:
+    own = tmp_path / "self"
+    own.write_text("0::/system.slice/agent.service/atoll-agent\n")
+    unit = tmp_path / "system.slice" / "agent.service"
+    leaf = unit / "atoll-agent"
+    leaf.mkdir(parents=True)
+    (unit / "cgroup.controllers").write_text("cpu memory pids\n")
+    groups = find_cgroups("atoll-c1", root=tmp_path, own=own)
+    assert groups.cpu == unit / "atoll-c1"
+    assert not (leaf / "cgroup.subtree_control").exists()
+
+
 def test_version_1_groups_are_apart(tmp_path: Path) -> None:
     own = tmp_path / "self"
     own.write_text("4:memory:/box\n1:cpu,cpuacct:/\n")

@@ -27,6 +27,10 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--out", type=Path, required=True, help="folder to fill")
     parser.add_argument("--postgres", metavar="HOST:PORT", help="make a password and `dsn`")
     parser.add_argument("--redis", metavar="HOST:PORT", help="make a password and `redis-url`")
+    parser.add_argument(
+        "--give", metavar="NAME=FOLDER", action="append", default=[],
+        help="copy what NAME needs for TLS to a folder of its own",
+    )  # fmt: skip
     parser.add_argument("names", nargs="*", metavar="NAME", help="DNS names of servers and callers")
     given = parser.parse_args(arguments)
     folder = Folder(given.out)
@@ -35,6 +39,8 @@ def main(arguments: Sequence[str]) -> int:
         postgres_access(folder, given.postgres, SystemIds())
     if given.redis:
         redis_access(folder, given.redis, SystemIds())
+    for name, _, path in (pair.partition("=") for pair in given.give):
+        give(folder, name, Folder(Path(path)))
     print(f"dev-ca: made {', '.join(folder.made) or 'nothing'}")  # noqa: T201 - the job's answer
     return 0
 
@@ -81,6 +87,16 @@ def certify(folder: Folder, names: Sequence[str]) -> None:
             # The certificate comes last: where it is, its key is.
             folder.replace(f"{name}.key", made.private_key_pem.bytes())
             folder.replace(f"{name}.pem", chain, mode=ALL_READ)
+
+
+def give(folder: Folder, name: str, to: Folder) -> None:
+    """Copy a certificate with its key, and the roots: for one who must not see the rest."""
+    for file, mode in (
+        ("ca.pem", ALL_READ),
+        (f"{name}.key", GROUP_READS),
+        (f"{name}.pem", ALL_READ),
+    ):
+        to.replace(file, folder.read(file), mode=mode)
 
 
 def postgres_access(folder: Folder, address: str, ids: Ids) -> None:

@@ -15,6 +15,8 @@ SELF: Final = Path("/proc/self/cgroup")
 PERIOD_US: Final = 100_000
 LEAST_QUOTA_US: Final = 1_000
 CONTROLLERS: Final = ("cpu", "memory")
+LEAF: Final = "atoll-agent"
+"""Where the agent itself is, beside the groups of its runs: DelegateSubgroup= of its unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,10 @@ def _own_paths(own: Path) -> dict[str, str]:
 
 def _unified(root: Path, path: str, name: str) -> Path | None:
     parent = root / path.lstrip("/")
+    # systemd could not start the agent again in a group that hands controllers down, so it starts
+    # it in a leaf. What is above the leaf is the agent's as well.
+    if parent.name == LEAF:
+        parent = parent.parent
     try:
         offered = (parent / "cgroup.controllers").read_text().split()
     except OSError:
@@ -111,7 +117,7 @@ def _enable(folder: Path) -> bool:
         control.write_text(text)
     except OSError:
         try:
-            leaf = folder / "atoll-agent"
+            leaf = folder / LEAF
             leaf.mkdir(exist_ok=True)
             (leaf / "cgroup.procs").write_text("0")
             control.write_text(text)
