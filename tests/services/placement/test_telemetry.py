@@ -34,13 +34,12 @@ def standing_by() -> Iterator[None]:
 
 
 @pytest.fixture
-def json_log() -> Iterator[None]:
-    """The log as a service writes it, for the length of a test."""
+def restored_log() -> Iterator[None]:
+    """Leaves the log as it was found."""
     root = logging.getLogger()
-    before, level = list(root.handlers), root.level
-    logs.configure("info", form="json", service="placement")
+    level = root.level
     yield
-    root.handlers[:] = before
+    root.handlers.clear()
     root.setLevel(level)
 
 
@@ -86,8 +85,9 @@ async def test_placements_are_told_apart_by_whether_they_waited() -> None:
 
 
 async def test_a_rollback_is_counted_and_logged_with_the_ids_of_its_trace(
-    capsys: pytest.CaptureFixture[str], json_log: None
+    capsys: pytest.CaptureFixture[str], restored_log: None
 ) -> None:
+    logs.configure("info", form="json", service="placement")
     shard = Shard()
     await shard.cluster()
     before = value("placement_rollbacks_total") or 0
@@ -105,8 +105,9 @@ async def test_a_rollback_is_counted_and_logged_with_the_ids_of_its_trace(
 
 
 async def test_silence_is_told_and_what_is_given_up_counted(
-    capsys: pytest.CaptureFixture[str], json_log: None
+    capsys: pytest.CaptureFixture[str], restored_log: None
 ) -> None:
+    logs.configure("info", form="json", service="placement")
     shard = Shard()
     await shard.cluster()
     await shard.submit(requeued_when_lost())
