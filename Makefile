@@ -29,6 +29,7 @@ lock: $(STAMP) ## resolve the dependencies again into constraints.txt
 	$(BIN)/uv pip compile -q --upgrade --all-extras --universal --python-version 3.11 \
 		--generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
 		-o constraints.txt pyproject.toml
+	BIN=$(BIN) tools/image_lock.sh
 
 .PHONY: demo
 demo: setup ## run the whole control plane here and show a job's way through it

@@ -12,14 +12,10 @@ from atoll.runtime.settings import ServiceSettings
 def secured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ServiceSettings:
     """Settings of a service that others reach by TLS, in the environment as well."""
     dev_ca.main([f"--out={tmp_path}", "submission"])
-    files = {
-        "tls_ca": tmp_path / "ca.pem",
-        "tls_cert": tmp_path / "submission.pem",
-        "tls_key": tmp_path / "submission.key",
-    }
-    for name, path in files.items():
-        monkeypatch.setenv(f"ATOLL_{name.upper()}", str(path))
-    return ServiceSettings(metrics_listen="0.0.0.0:0", **files)
+    ca, cert, key = (tmp_path / name for name in ("ca.pem", "submission.pem", "submission.key"))
+    for name, path in {"CA": ca, "CERT": cert, "KEY": key}.items():
+        monkeypatch.setenv(f"ATOLL_TLS_{name}", str(path))
+    return ServiceSettings(metrics_listen="0.0.0.0:0", tls_ca=ca, tls_cert=cert, tls_key=key)
 
 
 @pytest.mark.parametrize("ready", [True, False])
