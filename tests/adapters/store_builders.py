@@ -18,13 +18,12 @@ from atoll.core.model.job import Attempt, Job, SubmitRequest
 from atoll.core.model.lifecycle import AttemptEvent, JobState
 from atoll.core.model.messages import ChangeKind, Decision, DecisionKind, Event, Report
 from atoll.core.model.outcome import apply_report
-from atoll.core.model.plan import GangPlacement, TaskPlacement
+from atoll.core.model.plan import GangPlacement, TaskPlacement, request_of
 from atoll.core.model.resources import DeviceGrant, TaskShape
 from atoll.core.model.spec import JobSpec, TaskGroup
 from atoll.ports.store.common import Allocation, Change, Fence
 from atoll.ports.store.dispatch import InventoryDelta, SessionClaim, SessionRow
 from atoll.ports.store.placement import PlacementTx
-from atoll.wire.request import request_of
 from tests.adapters.store_worlds import Store
 
 TENANT = Tenant("t")

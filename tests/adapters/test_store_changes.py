@@ -15,10 +15,9 @@ from atoll.core.model.inventory import Avoidance
 from atoll.core.model.job import Queue
 from atoll.core.model.lifecycle import AttemptEvent, AttemptState, JobState
 from atoll.core.model.messages import ChangeKind
-from atoll.core.model.plan import shape_key
+from atoll.core.model.plan import request_of, shape_key
 from atoll.core.model.reason import ReasonCode
 from atoll.ports.store.common import Change
-from atoll.wire.request import request_of
 from tests.adapters.store_builders import (
     NORTH,
     TENANT,

@@ -12,7 +12,7 @@ from atoll.core.model.ids import AttemptId, ClusterName, JobId, QueueName
 from atoll.core.model.inventory import NodeInventory
 from atoll.core.model.lifecycle import AttemptEvent, JobState
 from atoll.core.model.messages import Decision, Event, Report
-from atoll.core.model.plan import TaskPlacement
+from atoll.core.model.plan import TaskPlacement, request_of
 from atoll.core.model.reason import Reason, ReasonCode
 from atoll.core.model.spec import JobSpec
 from atoll.wire.decision import (
@@ -29,7 +29,7 @@ from atoll.wire.job import state_from_proto, state_to_proto
 from atoll.wire.placement import decode_tasks, encode_tasks
 from atoll.wire.reason import reason_from_proto, reason_to_proto
 from atoll.wire.report import MOST_MESSAGE, report_from_proto, report_to_proto
-from atoll.wire.request import decode_request, encode_request, request_of
+from atoll.wire.request import decode_request, encode_request
 from atoll.wire.spec import (
     dependency_ids,
     dependency_names,

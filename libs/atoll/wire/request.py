@@ -8,24 +8,13 @@ from functools import lru_cache
 
 from atoll.api.common.v1 import common_pb2
 from atoll.core.model.plan import GangRequest, GroupRequest
-from atoll.core.model.spec import JobSpec, OnLost
+from atoll.core.model.spec import OnLost
 from atoll.wire.shape import shape_from_proto, shape_to_proto
 from atoll.wire.spec import ON_LOST, parse_spec, topology_from_proto, topology_to_proto
 
 CACHED_REQUESTS = 1 << 16
 CACHED_BYTES = 4096
 """Larger requests are rare, and are not kept: what is cached must stay small."""
-
-
-def request_of(spec: JobSpec) -> GangRequest:
-    """The part of a spec that decides where it fits."""
-    groups = tuple(
-        GroupRequest(count=group.count, min_count=group.min_count, shapes=group.shapes)
-        for group in spec.groups
-    )
-    return GangRequest(
-        groups=groups, topology=spec.topology, needs_guard=spec.on_lost is OnLost.REQUEUE
-    )
 
 
 def encode_request(request: GangRequest) -> bytes:

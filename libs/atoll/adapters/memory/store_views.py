@@ -12,10 +12,10 @@ from atoll.core.model.ids import QueueName, ShardId, job_of
 from atoll.core.model.job import Attempt, Job
 from atoll.core.model.lifecycle import TERMINAL_ATTEMPT
 from atoll.core.model.messages import ChangeKind
-from atoll.core.model.plan import GangRequest, PendingJob, shape_key
+from atoll.core.model.plan import GangRequest, PendingJob, request_of, shape_key
 from atoll.ports.store.common import Cursor
 from atoll.ports.store.placement import AttemptView, JobView, ShardDelta
-from atoll.wire.request import CACHED_REQUESTS, request_of
+from atoll.wire.request import CACHED_REQUESTS
 
 K = TypeVar("K", bound=int | str)
 V = TypeVar("V")

@@ -17,10 +17,11 @@ from atoll.core.model.ids import (
 )
 from atoll.core.model.job import Attempt, Job
 from atoll.core.model.lifecycle import AttemptState, AttemptWish, JobState, JobWish, StopCause
+from atoll.core.model.plan import request_of
 from atoll.core.model.reason import ReasonCode
 from atoll.core.model.spec import JobSpec
 from atoll.wire.placement import decode_tasks, encode_tasks
-from atoll.wire.request import encode_request, request_of
+from atoll.wire.request import encode_request
 from atoll.wire.spec import encode_secrets, encode_spec, parse_spec, spec_from_proto
 
 JOB_FIXED: Final = (
