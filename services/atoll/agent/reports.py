@@ -17,8 +17,10 @@ from atoll.core.model.lifecycle import AttemptEvent
 from atoll.core.model.messages import Report
 from atoll.ports.backend import RunEvent
 from atoll.ports.clock import Clock
-from atoll.runtime import failpoints
+from atoll.runtime import failpoints, logs
 from atoll.wire.report import report_to_proto
+
+log = logs.logger(__name__)
 
 MOST_UNACKNOWLEDGED: Final = 20_000
 """With more, no further decisions are applied: whoever does not listen gets no more work done."""
@@ -102,6 +104,7 @@ class Reports:
         stuck = 0 < first <= self._sent and first == self._first
         self._first, self._stuck = first, self._stuck + 1 if stuck else 0
         if self._stuck >= BEATS_STUCK:
+            log.warning("reports are not acknowledged; sending them again", first=first)
             self._sent, self._stuck = first - 1, 0
             self.wake()
 

@@ -152,7 +152,8 @@ class Session:
         parts, sent = self._parts, self._sender.answered(ack.number)
         if sent is None:
             return
-        if parts.worker.guarded:
+        # Whatever was agreed on: runs from a time when there was a guard still have theirs.
+        if parts.backend.capabilities.can_guard:
             await parts.backend.renew_lease(sent.at + parts.limits.stop_after_s)
         parts.lease.contact(sent.at, self._lease_s)
         parts.stock.confirm(sent.inventory)

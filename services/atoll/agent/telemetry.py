@@ -1,12 +1,15 @@
 """What the agent measures of itself."""
 
+import logging
 from collections.abc import Iterable
 from typing import Final
 
-from atoll.core.model.ids import attempt_name
+from atoll.core.model.ids import attempt_name, job_of
 from atoll.core.model.lifecycle import AttemptEvent
-from atoll.ports.backend import RunEvent, StartOrder
-from atoll.runtime import metrics, tracing
+from atoll.ports.backend import Refusal, RunEvent, StartOrder
+from atoll.runtime import logs, metrics, tracing
+
+log = logs.logger(__name__)
 
 CONNECTED: Final = metrics.gauge(
     "agent_session_connected", "1 while a session with dispatch is open."
@@ -50,6 +53,44 @@ def trace_run(order: StartOrder, event: RunEvent, *, begun: float, ended: float)
     failed = event.event is not AttemptEvent.FINISHED or event.exit_code != 0
     error = (event.message or event.event.value) if failed else ""
     _record("agent.run", order, begun=begun, ended=ended, error=error)
+
+
+def tell_refusal(order: StartOrder, refusal: Refusal) -> None:
+    """A START that this cluster cannot honour."""
+    log.info(
+        "start refused",
+        **_ids(order),
+        reason=refusal.reason,
+        why=refusal.message,
+        suspects=list(refusal.suspects),
+    )
+
+
+def tell_started(order: StartOrder) -> None:
+    """For who looks closely."""
+    if log.is_enabled_for(logging.DEBUG):
+        log.debug("started", **_ids(order))
+
+
+def tell_event(event: RunEvent) -> None:
+    """What the backend says of a run, for who looks closely."""
+    if log.is_enabled_for(logging.DEBUG):
+        log.debug(
+            "run told of",
+            job_id=job_of(event.attempt),
+            attempt_id=event.attempt,
+            told=event.event,
+            exit_code=event.exit_code,
+        )
+
+
+def _ids(order: StartOrder) -> dict[str, str | int]:
+    return {
+        "job_id": job_of(order.attempt),
+        "attempt_id": order.attempt,
+        "cluster": order.cluster,
+        **tracing.log_ids(order.trace),
+    }
 
 
 def _record(name: str, order: StartOrder, *, begun: float, ended: float, error: str) -> None:

@@ -172,6 +172,7 @@ class Worker:
         else:
             telemetry.BIND.observe(self._clock.monotonic() - begun)
             telemetry.trace_start(order, begun=wall, ended=self._clock.now())
+            telemetry.tell_started(order)
 
     async def _try_to_bind(self, order: StartOrder) -> None:
         refusal = self._unguarded(order) or await self._check(order)
@@ -207,6 +208,7 @@ class Worker:
         )
 
     def _reject(self, order: StartOrder, refusal: Refusal) -> None:
+        telemetry.tell_refusal(order, refusal)
         self._observe(
             RunEvent(
                 order.attempt,
@@ -229,6 +231,7 @@ class Worker:
             self._traced[order.attempt] = (order, self._clock.now())
 
     def _observe(self, event: RunEvent) -> None:
+        telemetry.tell_event(event)
         if event.event in TERMINAL and (traced := self._traced.pop(event.attempt, None)):
             order, begun = traced
             telemetry.trace_run(order, event, begun=begun, ended=event.at or self._clock.now())

@@ -66,9 +66,14 @@ class FakeDispatch(agent_pb2_grpc.AgentServiceServicer):
         self._server = grpc.aio.server()
         self.address = ""
 
-    async def start(self) -> None:
+    async def start(self, credentials: grpc.ServerCredentials | None = None) -> None:
+        """Listen, with TLS when there are credentials."""
         agent_pb2_grpc.add_AgentServiceServicer_to_server(self, self._server)
-        self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
+        if credentials is None:
+            port = self._server.add_insecure_port("127.0.0.1:0")
+        else:
+            port = self._server.add_secure_port("127.0.0.1:0", credentials)
+        self.address = f"127.0.0.1:{port}"
         await self._server.start()
 
     async def stop(self) -> None:
@@ -80,6 +85,8 @@ class FakeDispatch(agent_pb2_grpc.AgentServiceServicer):
         attempt: AttemptId,
         spec: JobSpec,
         tasks: Iterable[TaskPlacement],
+        *,
+        trace: str = "",
     ) -> int:
         """Decide to start an attempt; the decision's number."""
         decision = Decision(
@@ -89,6 +96,7 @@ class FakeDispatch(agent_pb2_grpc.AgentServiceServicer):
             kind=DecisionKind.START,
             attempt=attempt,
             tasks=tuple(tasks),
+            trace=trace,
         )
         return self._decide(start_to_proto(decision, StartOrder(spec, {})))
 

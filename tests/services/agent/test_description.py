@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from atoll.agent.simcluster.description import BadDescription, read_cluster
+from atoll.agent.described import BadDescription
+from atoll.agent.simcluster.description import read_cluster
 
 DOCUMENT = """
 levels: [block, rack]
@@ -61,6 +62,8 @@ def test_json_is_as_good_as_yaml(tmp_path: Path) -> None:
         ("nodes: [{name: x, memory: lots}]", "'lots' is no amount"),
         ("nodes: [{name: x}, {name: x}]", "same name"),
         ("levels: [rack]\nnodes: [{name: x, topology: {row: 2}}]", "'row'"),
+        ("nodes: [{name: x, count: many}]", "many"),
+        ("nodes: [", "cluster.yaml"),
         ("[]", "expected `key: value`"),
         ("nodes: [{name: x, devices: [{kind: H100, colour: red}]}]", "'colour' is unknown"),
     ],

@@ -34,6 +34,7 @@ from atoll.agent.records import (
     frames,
     read,
 )
+from atoll.agent.usecases.attempts import TERMINAL
 from atoll.core.model.ids import AttemptId
 from atoll.core.model.lifecycle import AttemptEvent, StopCause
 from atoll.core.model.messages import DecisionKind
@@ -79,16 +80,21 @@ def replayed(given_records: list[Record]) -> Memory:
 
 
 def honest(given_records: list[Record]) -> list[Record]:
-    """With the numbers of reports dense, as they are given."""
-    number, made = 0, list[Record]()
+    """As an agent writes them: reports numbered densely, none after an attempt's terminal one."""
+    number, made, over = 0, list[Record](), set[AttemptId]()
     for record in given_records:
-        if isinstance(record, Reported):
-            number += 1
-            made.append(Reported(number, record.attempt, record.event, record.data))
-        elif isinstance(record, Acknowledged):
-            made.append(Acknowledged(record.number % (number + 1)))
-        else:
-            made.append(record)
+        match record:
+            case Reported(_, one, event, data):
+                if one not in over:
+                    number += 1
+                    made.append(Reported(number, one, event, data))
+                    over |= {one} if event in TERMINAL else set()
+            case Acknowledged(upto):
+                made.append(Acknowledged(upto % (number + 1)))
+            case Live() | Prefix():
+                pass  # these begin a journal
+            case _:
+                made.append(record)
     return made
 
 

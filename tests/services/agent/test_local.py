@@ -2,24 +2,21 @@
 
 import asyncio
 import json
-import os
-import signal
 import socket
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
 from atoll.agent.localrun.cgroups import find_cgroups
 from atoll.core.model.lifecycle import AttemptEvent
 from atoll.core.model.reason import ReasonCode
 from atoll.core.model.resources import DeviceGrant
-from atoll.core.model.spec import Checkpoint, JobSpec, OnLost
-from atoll.ports.backend import StartOrder, StopOrder
+from atoll.core.model.spec import JobSpec
+from atoll.ports.backend import StartOrder
 from tests.contract.backends import SETTINGS, Opened, attempt, job, order
-from tests.support.waiting import eventually
+from tests.services.agent.here import folder, text
 
 STARTED, FINISHED, STOPPED = AttemptEvent.STARTED, AttemptEvent.FINISHED, AttemptEvent.STOPPED
 
@@ -33,22 +30,6 @@ async def opened(tmp_path: Path) -> AsyncIterator[Opened]:
     await made.close()
 
 
-def folder(opened: Opened, number: int) -> Path:
-    return opened.settings.data_dir / "runs" / f"{number}.1"
-
-
-async def text(opened: Opened, number: int, rank: int = 0) -> str:
-    piece = await opened.backend.read_log(attempt(number), rank, offset=0, limit=1 << 20)
-    return piece.data.decode()
-
-
-async def said(opened: Opened, number: int, word: str) -> None:
-    async def holds() -> bool:
-        return word in await text(opened, number)
-
-    await eventually(holds)
-
-
 async def printed(opened: Opened, given: StartOrder) -> dict[str, str]:
     """The environment that a job sees."""
     await opened.backend.start(given)
@@ -56,18 +37,6 @@ async def printed(opened: Opened, given: StartOrder) -> dict[str, str]:
     assert end.exit_code == 0
     lines = (await text(opened, given.attempt >> 16)).splitlines()
     return dict(line.split("=", 1) for line in lines if "=" in line)
-
-
-def wrapper_pid(opened: Opened, number: int) -> int:
-    return int(json.loads((folder(opened, number) / "started").read_text())["pid"])
-
-
-def dead(pid: int) -> bool:
-    # Whoever adopts an orphan may bury it late.
-    try:
-        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return True
 
 
 async def test_members_know_their_place_and_each_other(opened: Opened) -> None:
@@ -177,117 +146,6 @@ async def test_output_goes_where_the_pattern_says_and_is_read_from_there(
     await opened.end(attempt(5))
     assert (tmp_path / "out" / "job-5-0-%.txt").read_text() == "hello 0\n"
     assert await text(opened, 5) == "hello 0\n"
-
-
-async def test_a_stop_lets_work_be_saved_before_it_kills(opened: Opened) -> None:
-    run = "trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
-    await opened.backend.start(order(1, job(run=run, grace_s=20)))
-    await said(opened, 1, "ready")
-    opened.backend.stop(StopOrder(attempt(1)))
-    assert (await opened.end(attempt(1))).event is STOPPED
-    assert (await text(opened, 1)).endswith("saved\n")
-
-
-async def test_a_run_that_ignores_its_stop_is_killed_after_its_grace(opened: Opened) -> None:
-    run = "trap '' TERM; echo ready; while :; do sleep 0.05; done"
-    await opened.backend.start(order(1, job(run=run, grace_s=0.5)))
-    await said(opened, 1, "ready")
-    opened.backend.stop(StopOrder(attempt(1)))
-    end = await opened.end(attempt(1))
-    assert (end.event, end.exit_code) == (STOPPED, 128 + signal.SIGKILL)
-
-
-async def test_only_who_listens_hears_the_checkpoint_signal(opened: Opened) -> None:
-    script = (
-        "import signal, sys, time\n"
-        "signal.signal(signal.SIGUSR1, lambda *_: print('checkpoint', flush=True))\n"
-        "signal.signal(signal.SIGTERM, lambda *_: (print('term', flush=True), sys.exit(0)))\n"
-        "print('ready', flush=True)\n"
-        "while True: time.sleep(0.05)\n"
-    )
-    run = f"cat > work.py <<'END'\n{script}END\npython3 work.py; echo shell lives"
-    spec = job(run=run, grace_s=20, checkpoint=Checkpoint("SIGUSR1", grace_s=0.5))
-    await opened.backend.start(order(1, spec))
-    await said(opened, 1, "ready")
-    opened.backend.stop(StopOrder(attempt(1)))
-    assert (await opened.end(attempt(1))).event is STOPPED
-    assert (await text(opened, 1)).splitlines()[:3] == ["ready", "checkpoint", "term"]
-
-
-async def test_nothing_of_a_run_is_left_when_it_has_ended(opened: Opened) -> None:
-    run = "setsid sleep 300 & echo $!; (sleep 301 & echo $!); sleep 0.2"
-    await opened.backend.start(order(1, job(run=run)))
-    assert (await opened.end(attempt(1))).event is FINISHED
-    pids = [int(line) for line in (await text(opened, 1)).splitlines()]
-    assert len(pids) == 2
-    assert all(dead(pid) for pid in pids)
-
-
-async def test_one_member_that_fails_ends_the_gang(opened: Opened) -> None:
-    run = 'if [ "$ATOLL_RANK" = 1 ]; then exit 9; fi; sleep 300'
-    await opened.backend.start(order(1, job(run=run), tasks=2))
-    end = await opened.end(attempt(1))
-    assert (end.event, end.exit_code) == (FINISHED, 9)
-
-
-async def test_a_guarded_run_is_stopped_though_the_agent_is_gone(tmp_path: Path) -> None:
-    made = Opened(SETTINGS["local"](tmp_path))
-    await made.open(lease_s=2.0)
-    await made.backend.start(order(1, job(run="sleep 300", on_lost=OnLost.REQUEUE)))
-    pid = wrapper_pid(made, 1)
-    await made.close()
-    await eventually(lambda: dead(pid))
-    found = await made.again()
-    assert [(event.event, event.reason) for event in found] == [
-        (STOPPED, ReasonCode.STOPPED_BY_GUARD)
-    ]
-    await made.close()
-
-
-async def test_a_time_limit_is_kept_though_the_agent_is_gone(opened: Opened) -> None:
-    await opened.backend.start(order(1, job(run="sleep 300", time_limit_s=1.0)))
-    pid = wrapper_pid(opened, 1)
-    await opened.close()
-    await eventually(lambda: dead(pid))
-    found = await opened.again()
-    assert [(event.event, event.reason) for event in found] == [(FINISHED, ReasonCode.TIME_LIMIT)]
-
-
-async def test_a_wrapper_that_was_killed_leaves_an_unknown_end_and_no_process(
-    opened: Opened,
-) -> None:
-    await opened.backend.start(order(1, job(run="sleep 300 & echo $!; wait")))
-    await said(opened, 1, "\n")
-    os.kill(wrapper_pid(opened, 1), signal.SIGKILL)
-    end = await opened.end(attempt(1))
-    assert (end.event, end.reason) == (FINISHED, ReasonCode.EXIT_UNKNOWN)
-    left = int(await text(opened, 1))
-    await eventually(lambda: dead(left))
-    found = await opened.again()
-    assert [(event.event, event.reason) for event in found] == [(FINISHED, ReasonCode.EXIT_UNKNOWN)]
-
-
-async def test_a_wrapper_that_died_while_no_agent_was_there_is_found_so(opened: Opened) -> None:
-    await opened.backend.start(order(1, job(run="sleep 300")))
-    pid = wrapper_pid(opened, 1)
-    await opened.close()
-    os.kill(pid, signal.SIGKILL)
-    await eventually(lambda: dead(pid))
-    found = await opened.again()
-    assert [(event.event, event.reason) for event in found] == [(FINISHED, ReasonCode.EXIT_UNKNOWN)]
-    await opened.backend.start(order(1))
-    await opened.backend.start(order(2))
-    await opened.end(attempt(2))
-    assert opened.of(attempt(1)) == []
-
-
-async def test_a_run_is_not_taken_for_another_process_with_its_number(opened: Opened) -> None:
-    runs = folder(opened, 1)
-    runs.mkdir(parents=True)
-    mine = {"pid": os.getpid(), "start": "1", "boot": "another"}
-    (runs / "started").write_text(json.dumps(mine))
-    found = await opened.again()
-    assert [(event.event, event.reason) for event in found] == [(FINISHED, ReasonCode.EXIT_UNKNOWN)]
 
 
 async def test_only_the_newest_ended_runs_are_kept(tmp_path: Path) -> None:

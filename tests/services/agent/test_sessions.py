@@ -1,16 +1,12 @@
 """An agent in its sessions: order, prefix, lease, reports, take-over, the way out."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
 from atoll.agent import reports
 from atoll.api.agent.v1 import agent_pb2
-from atoll.core.model.errors import ErrorCode, FailedPrecondition
 from atoll.core.model.lifecycle import AttemptEvent
-from atoll.core.model.reason import ReasonCode
-from atoll.core.model.spec import OnLost
 from tests.services.agent.fake_dispatch import FakeDispatch
 from tests.services.agent.jobs import attempt, job, on
 from tests.services.agent.running import Running
@@ -147,14 +143,6 @@ async def test_nothing_starts_without_an_answered_heartbeat(
     await dispatch.until(lambda: dispatch.ended(attempt(1)))
 
 
-async def test_a_session_whose_heartbeats_are_not_answered_is_given_up(
-    dispatch: FakeDispatch, agent: Running
-) -> None:
-    dispatch.answer_heartbeats, dispatch.lease_s = False, 0.2
-    await agent.start()
-    await dispatch.until(lambda: len(dispatch.hellos) >= 2)
-
-
 async def test_reports_come_again_until_they_are_acknowledged(
     dispatch: FakeDispatch, agent: Running
 ) -> None:
@@ -239,66 +227,3 @@ async def test_a_dispatch_that_forgot_decisions_is_not_obeyed(
     await beats(dispatch)
     assert {entry["attempt"] for entry in agent.ledger("start")} == {attempt(1), attempt(2)}
     assert dispatch.heartbeats[-1].applied_seq == 2
-
-
-async def test_a_cluster_that_is_held_is_asked_for_again(
-    dispatch: FakeDispatch, agent: Running
-) -> None:
-    dispatch.refuse_with = FailedPrecondition("held", code=ErrorCode.ALREADY_HELD)
-    await agent.start()
-    await dispatch.until(lambda: len(dispatch.hellos) >= 1)
-    dispatch.refuse_with = None
-    dispatch.start_attempt(attempt(1), job(), on(0))
-    await dispatch.until(lambda: dispatch.ended(attempt(1)))
-
-
-async def test_a_retired_clusters_agent_stops_everything(
-    dispatch: FakeDispatch, agent: Running
-) -> None:
-    await agent.start()
-    dispatch.start_attempt(attempt(1), job(60), on(0))
-    dispatch.push()
-    await dispatch.until(lambda: dispatch.events(attempt(1)) == [STARTED])
-    dispatch.refuse_with = FailedPrecondition("retired", code=ErrorCode.CLUSTER_RETIRED)
-    dispatch.drop()
-    await eventually(lambda: len(agent.ledger("stop")) == 1)
-
-
-async def test_an_agent_that_is_told_to_end_says_goodbye(
-    dispatch: FakeDispatch, agent: Running
-) -> None:
-    await agent.start()
-    dispatch.start_attempt(attempt(1), job(60), on(0))
-    dispatch.push()
-    await dispatch.until(lambda: dispatch.events(attempt(1)) == [STARTED])
-    await agent.stop()
-    assert dispatch.goodbyes == 1
-    assert agent.ledger("stop") == []
-
-
-async def test_an_agent_ends_though_nobody_answers(
-    dispatch: FakeDispatch, agent: Running, tmp_path: Path
-) -> None:
-    await dispatch.stop()
-    await agent.start()
-    await asyncio.sleep(0.1)
-    await agent.stop()
-    assert dispatch.hellos == []
-
-
-async def test_a_guard_that_is_too_slow_is_not_offered(
-    dispatch: FakeDispatch, agent: Running
-) -> None:
-    dispatch.lost_after_s = 50.0
-    dispatch.start_attempt(attempt(1), job(on_lost=OnLost.REQUEUE), on(0))
-    await agent.start()
-    await dispatch.until(lambda: dispatch.ended(attempt(1)))
-    assert [hello.can_guard for hello in dispatch.hellos] == [True, False]
-    assert dispatch.hellos[1].stop_after_s == 0
-    assert dispatch.end_of(attempt(1)).reason is ReasonCode.ON_LOST_UNSUPPORTED
-    dispatch.lost_after_s = 500.0
-    dispatch.start_attempt(attempt(2), job(on_lost=OnLost.REQUEUE), on(0))
-    dispatch.drop()
-    await dispatch.until(lambda: dispatch.ended(attempt(2)))
-    assert dispatch.hellos[-1].can_guard
-    assert dispatch.events(attempt(2)) == [STARTED, FINISHED]

@@ -9,10 +9,11 @@ from collections.abc import AsyncIterator, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from atoll.agent.described import BadDescription
 from atoll.agent.events import Events
 from atoll.agent.floor import Floor, Violation, by_node
 from atoll.agent.settings import AgentSettings
-from atoll.agent.simcluster.description import BadDescription, Described, read_cluster
+from atoll.agent.simcluster.description import Described, read_cluster
 from atoll.agent.simcluster.engine import Engine
 from atoll.agent.simcluster.ledger import Ledger
 from atoll.agent.simcluster.misbehaviour import GOOD, ControlFile, Misbehaviour

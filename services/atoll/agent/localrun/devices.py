@@ -11,7 +11,7 @@ from typing import Final
 
 import yaml
 
-from atoll.agent.simcluster.description import BadDescription, parse_devices
+from atoll.agent.described import BadDescription, parse_devices
 from atoll.core.model.inventory import Device
 from atoll.runtime import logs
 
@@ -30,8 +30,8 @@ def declared_devices(path: Path) -> tuple[Device, ...]:
     """What a file declares; raises BadDescription."""
     try:
         return parse_devices(yaml.safe_load(path.read_text()), str(path))
-    except OSError as error:
-        raise BadDescription(f"{path}: {error.strerror}") from None
+    except (OSError, yaml.YAMLError, ValueError, TypeError, KeyError) as error:
+        raise BadDescription(f"{path}: {error}") from error
 
 
 def found_devices() -> tuple[Device, ...]:

@@ -3,7 +3,6 @@
 import csv
 import gzip
 import io
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +10,10 @@ from typing import Any, Final
 
 import yaml
 
+from atoll.agent.described import BadDescription, as_list, as_mapping, parse_amount, parse_devices
 from atoll.core.model.inventory import Device, NodeInventory
 
 GIB: Final = 1 << 30
-UNITS: Final = {"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 MOST_NODES: Final = 100_000
 DEVICE_GIB: Final = {"V100M32": 32, "A10": 24, "G2": 24, "G3": 80}
 """Memory of the models in CSV node lists that do not have DEFAULT_DEVICE_GIB."""
@@ -22,11 +21,6 @@ DEFAULT_DEVICE_GIB: Final = 16
 GROUP_KEYS: Final = frozenset({
     "name", "count", "cpus", "memory", "devices", "labels", "topology", "address",
 })  # fmt: skip
-DEVICE_KEYS: Final = frozenset({"kind", "count", "memory", "mig", "uuid"})
-
-
-class BadDescription(Exception):
-    """The description is wrong; the message says where."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,37 +42,24 @@ def read_cluster(path: Path, cluster: str) -> Described:
         raise BadDescription(f"{path}: {error.strerror}") from None
     if path.suffix == ".gz":
         data = gzip.decompress(data)
-    base = {"cluster": cluster}
+    try:
+        return _described(path, data, {"cluster": cluster})
+    except (yaml.YAMLError, ValueError, TypeError, KeyError) as error:
+        raise BadDescription(f"{path}: {error}") from error
+
+
+def _described(path: Path, data: bytes, labels: Mapping[str, str]) -> Described:
     if ".csv" in path.suffixes:
-        return Described(tuple(_csv_nodes(data.decode(), base)), ())
-    return _from_document(yaml.safe_load(data), base, str(path))
-
-
-def parse_amount(value: object, where: str) -> int:
-    """Bytes, as a number or with Ki, Mi, Gi or Ti behind it; raises BadDescription."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(Ki|Mi|Gi|Ti|)B?", str(value))
-    if match is None:
-        raise BadDescription(f"{where}: {value!r} is no amount such as 512Gi")
-    return int(float(match[1]) * UNITS[match[2]])
-
-
-def parse_devices(given: object, where: str) -> tuple[Device, ...]:
-    """The devices of one node, numbered from 0; raises BadDescription."""
-    devices: list[Device] = []
-    for place, entry in enumerate(_list(given)):
-        at = f"{where}[{place}]"
-        group = _mapping(entry, at, DEVICE_KEYS)
-        for _ in range(int(group.get("count", 1))):
-            devices.append(_device(group, len(devices), at))
-    return tuple(devices)
+        return Described(tuple(_csv_nodes(data.decode(), labels)), ())
+    return _from_document(yaml.safe_load(data), labels, str(path))
 
 
 def _from_document(document: object, base: Mapping[str, str], where: str) -> Described:
-    whole = _mapping(document, where, frozenset({"levels", "labels", "nodes"}))
+    whole = as_mapping(document, where, frozenset({"levels", "labels", "nodes"}))
     labels = dict(base) | _labels(whole.get("labels"))
     groups = [
-        _mapping(entry, f"{where}: nodes[{place}]", GROUP_KEYS)
-        for place, entry in enumerate(_list(whole.get("nodes")))
+        as_mapping(entry, f"{where}: nodes[{place}]", GROUP_KEYS)
+        for place, entry in enumerate(as_list(whole.get("nodes")))
     ]
     levels = tuple(whole.get("levels") or _levels_of(groups))
     nodes = [
@@ -117,21 +98,6 @@ def _group_nodes(
         )
 
 
-def _device(group: Mapping[str, Any], index: int, where: str) -> Device:
-    mig = group.get("mig", False)
-    return Device(
-        index=index,
-        kind=str(group.get("kind", "GPU")),
-        memory_bytes=parse_amount(group.get("memory", "80Gi"), f"{where}.memory"),
-        uuid=str(group.get("uuid", "")),
-        mig=bool(mig),
-        mig_instances=tuple(
-            (str(item["profile"]), int(item["start"]), str(item.get("uuid", "")))
-            for item in (mig if isinstance(mig, list) else ())
-        ),
-    )
-
-
 def _csv_nodes(text: str, labels: Mapping[str, str]) -> Iterator[NodeInventory]:
     """Nodes as the openb traces list them: sn, cpu_milli, memory_mib, gpu, model."""
     for row in csv.DictReader(io.StringIO(text)):
@@ -160,18 +126,4 @@ def _levels_of(groups: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _labels(given: object) -> dict[str, str]:
-    return {str(key): str(value) for key, value in _mapping(given or {}, "labels", None).items()}
-
-
-def _list(given: object) -> list[Any]:
-    if given is None:
-        return []
-    return given if isinstance(given, list) else [given]
-
-
-def _mapping(given: object, where: str, keys: frozenset[str] | None) -> Mapping[str, Any]:
-    if not isinstance(given, dict):
-        raise BadDescription(f"{where}: expected `key: value` entries")
-    if keys is not None and (unknown := sorted(set(given) - keys)):
-        raise BadDescription(f"{where}: {unknown[0]!r} is unknown; there are {sorted(keys)}")
-    return given
+    return {str(key): str(value) for key, value in as_mapping(given or {}, "labels", None).items()}

@@ -87,7 +87,7 @@ class Attempts:
 
     @property
     def running(self) -> int:
-        """Attempts that run or are being stopped after they ran."""
+        """Attempts that run and are not being stopped."""
         return self._running
 
     def phase(self, attempt: AttemptId) -> Phase | None:
