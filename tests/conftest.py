@@ -4,6 +4,7 @@ A server that cannot start fails the tests that need it; none is ever skipped. A
 may kill, pause or stop them: the next one finds them well again.
 """
 
+import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from itertools import count
 from pathlib import Path
@@ -12,12 +13,14 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
+from atoll.adapters.postgres.migrate import upgrade
 from tests.support import servers
 from tests.support.background import Background
 from tests.support.databases import create_database, drop_database
 
 FreshDatabase = Callable[..., Coroutine[Any, Any, str]]
 VALKEY_DATABASES = 16
+MIGRATED = "migrated"
 
 _numbers = count(1)
 
@@ -125,6 +128,20 @@ def fresh_database(
 def postgres_dsn(fresh_database: FreshDatabase, background: Background) -> str:
     """An empty database of the test's own."""
     return background.run(fresh_database())
+
+
+@pytest.fixture(scope="session")
+def migrated_template(shared_postgres: servers.PostgresLike, background: Background) -> str:
+    """Name of a database with the newest schema, to be copied."""
+    dsn = background.run(create_database(shared_postgres, MIGRATED))
+    background.run(asyncio.to_thread(upgrade, dsn))
+    return MIGRATED
+
+
+@pytest.fixture
+def store_dsn(fresh_database: FreshDatabase, migrated_template: str, background: Background) -> str:
+    """A database of the test's own, with the newest schema."""
+    return background.run(fresh_database(template=migrated_template))
 
 
 @pytest.fixture

@@ -6,29 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from atoll.adapters.postgres.migrate import upgrade
-from tests.conftest import FreshDatabase
 from tests.e2e.stack import Stack
-from tests.support.background import Background
-from tests.support.databases import create_database
-from tests.support.servers import EtcdLike, PostgresLike
-
-TEMPLATE = "e2e_template"
-
-
-@pytest.fixture(scope="session")
-def e2e_template(shared_postgres: PostgresLike, background: Background) -> str:
-    """Name of a database with the schema."""
-    dsn = background.run(create_database(shared_postgres, TEMPLATE))
-    background.run(asyncio.to_thread(upgrade, dsn))
-    return TEMPLATE
+from tests.support.servers import EtcdLike
 
 
 @pytest.fixture
 async def stack(
     tmp_path: Path,
-    e2e_template: str,
-    fresh_database: FreshDatabase,
+    store_dsn: str,
     etcd_cluster: EtcdLike,
     valkey_url: str,
     etcd_prefix: str,
@@ -36,7 +21,7 @@ async def stack(
     """Not started yet; ended with the test."""
     made = Stack(
         folder=tmp_path,
-        dsn=await fresh_database(template=e2e_template),
+        dsn=store_dsn,
         etcd_endpoints=etcd_cluster.endpoints,
         redis_url=valkey_url,
         etcd_prefix=etcd_prefix,

@@ -1,6 +1,5 @@
 """A world around dispatch: in memory, over real servers, and over ways to them that can break."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -9,17 +8,12 @@ import pytest
 
 from atoll.adapters.memory.store import MemoryDatabase, MemoryStore
 from atoll.adapters.memory.streams import MemoryDecisionStream, MemoryHints
-from atoll.adapters.postgres.migrate import upgrade
 from atoll.adapters.postgres.store import PostgresStore
 from atoll.adapters.redis_streams import RedisDecisionStream, RedisHints
 from atoll.adapters.system import SystemClock, SystemIds
-from tests.conftest import FreshDatabase
 from tests.services.dispatch.worlds import Outside, World
-from tests.support.databases import create_database
 from tests.support.proxy import Proxy
 from tests.support.servers import PostgresLike, ValkeyLike
-
-TEMPLATE = "template_dispatch"
 
 
 @dataclass(frozen=True)
@@ -28,19 +22,6 @@ class Ways:
 
     database: Proxy
     redis: Proxy
-
-
-@pytest.fixture(scope="session")
-def migrated_template(shared_postgres: PostgresLike) -> str:
-    """A database with the newest schema, to be copied."""
-    upgrade(asyncio.run(create_database(shared_postgres, TEMPLATE)))
-    return TEMPLATE
-
-
-@pytest.fixture
-async def database_dsn(fresh_database: FreshDatabase, migrated_template: str) -> str:
-    """A migrated database of the test's own."""
-    return await fresh_database(template=migrated_template)
 
 
 @pytest.fixture
@@ -54,10 +35,10 @@ async def memory_world() -> AsyncIterator[World]:
 
 
 @pytest.fixture
-async def real_world(database_dsn: str, valkey_url: str) -> AsyncIterator[World]:
+async def real_world(store_dsn: str, valkey_url: str) -> AsyncIterator[World]:
     """Over PostgreSQL and Valkey."""
     async with AsyncExitStack() as exits:
-        outside = _outside(exits, database_dsn, valkey_url)
+        outside = _outside(exits, store_dsn, valkey_url)
         world = World(outside.stores, outside)
         async with world.exits:
             yield world
@@ -72,7 +53,7 @@ async def ways(postgres_server: PostgresLike, valkey_server: ValkeyLike) -> Asyn
 
 @pytest.fixture
 async def broken_world(
-    database_dsn: str,
+    store_dsn: str,
     valkey_url: str,
     ways: Ways,
     postgres_server: PostgresLike,
@@ -80,10 +61,10 @@ async def broken_world(
 ) -> AsyncIterator[World]:
     """Replicas go through the proxies; the test's own hands do not."""
     async with AsyncExitStack() as exits:
-        mine = _outside(exits, database_dsn, valkey_url)
+        mine = _outside(exits, store_dsn, valkey_url)
         theirs = _outside(
             exits,
-            database_dsn.replace(f":{postgres_server.port}/", f":{ways.database.port}/"),
+            store_dsn.replace(f":{postgres_server.port}/", f":{ways.database.port}/"),
             valkey_url.replace(f":{valkey_server.port}/", f":{ways.redis.port}/"),
         )
         world = World(mine.stores, mine, replicas=theirs)

@@ -1,19 +1,24 @@
 """A heartbeat is answered by what the store says of its session."""
 
+import asyncio
 from collections.abc import Sequence
 
 import pytest
 
 from atoll.adapters.memory.clock import ManualClock
+from atoll.adapters.system import SystemClock, SystemIds
 from atoll.core.model.errors import ErrorCode, FailedPrecondition, StaleSession
 from atoll.core.model.ids import ClusterName
 from atoll.core.model.inventory import Cluster, ClusterState
+from atoll.dispatch.loops import BeatLoop
 from atoll.dispatch.telemetry import Telemetry
 from atoll.dispatch.usecases.beats import Beats, Heartbeat
 from atoll.dispatch.usecases.outbox import BeatAck
+from atoll.ports.store.common import StoreUnavailable
 from atoll.ports.store.dispatch import Beat
 from tests.services.dispatch.stubs import session
 from tests.services.dispatch.values import CLUSTER
+from tests.support.waiting import eventually
 
 
 class BeatStore:
@@ -22,8 +27,13 @@ class BeatStore:
     def __init__(self, **row: object) -> None:
         self.row = Cluster(name=CLUSTER, **{"session_epoch": 1, "head_seq": 5} | row)  # type: ignore[arg-type]
         self.beats: list[Beat] = []
+        self.away = 0
+        """Calls that are still to fail."""
 
     async def beat(self, beats: Sequence[Beat]) -> dict[ClusterName, Cluster]:
+        if self.away > 0:
+            self.away -= 1
+            raise StoreUnavailable("away", code=ErrorCode.UNAVAILABLE)
         self.beats += beats
         return {CLUSTER: self.row}
 
@@ -34,10 +44,26 @@ def beats_over(store: BeatStore) -> Beats:
 
 async def test_the_newest_of_several_stands_for_all() -> None:
     store, one = BeatStore(), session(start=4)
-    await beats_over(store).commit([Heartbeat(one, 2), Heartbeat(one, 3), Heartbeat(one, 1)])
-    assert store.beats == [Beat(CLUSTER, 1, applied_seq=4, lease_s=9.0)]
+    loop = BeatLoop(beats_over(store), SystemClock(), SystemIds(), most=10)
+    for number in (2, 3, 1):
+        loop.put(Heartbeat(one, number))
+    running = asyncio.create_task(loop.run())
     assert await one.outbox.next() == BeatAck(3, 5)
+    running.cancel()
+    assert store.beats == [Beat(CLUSTER, 1, applied_seq=4, lease_s=9.0)]
     assert one.lane.head == 5
+
+
+async def test_a_heartbeat_waits_for_a_store_that_is_away() -> None:
+    store, one = BeatStore(), session(start=4)
+    store.away = 3
+    loop = BeatLoop(beats_over(store), SystemClock(), SystemIds(), most=10)
+    loop.put(Heartbeat(one, 1))
+    running = asyncio.create_task(loop.run())
+    await eventually(lambda: store.away == 1)
+    loop.put(Heartbeat(one, 2))
+    assert await one.outbox.next() == BeatAck(2, 5)
+    running.cancel()
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from atoll.core.model.errors import ErrorCode
 from atoll.core.model.inventory import Device, LocalUse, NodeInventory
 from atoll.wire.inventory import inventory_hash
 from tests.services.dispatch.fake_agent import FakeAgent
@@ -122,14 +123,12 @@ async def test_a_new_session_compares_with_what_is_stored(world: World) -> None:
     await eventually(lambda: agent.resyncs == 1)
 
 
-async def test_an_inventory_without_end_ends_the_session(memory_world: World) -> None:
-    running = await memory_world.replica()
-    limits = running.replica.servicer._listener._inventories._limits
-    agent = await memory_world.agent(running)
+async def test_an_inventory_without_end_ends_the_session(world: World) -> None:
+    agent = await world.agent(await world.replica(max_nodes=10))
     await agent.open()
-    names = [node(f"n{number}") for number in range(5000)]
-    for first in range(0, limits.nodes + 1, 5000):
-        part = [replace(each, name=f"{each.name}-{first}") for each in names]
+    for first in range(0, 12, 3):
+        part = [node(f"n{number}") for number in range(first, first + 3)]
         await agent.inventory(1, part, more=True, whole=[])
     await agent.ended()
-    assert agent.errors[-1].code == "TOO_LARGE"
+    assert agent.errors[-1].code is ErrorCode.TOO_LARGE
+    assert await listed(world) == {}

@@ -24,11 +24,11 @@ from tests.support.waiting import eventually
 
 @pytest.fixture
 async def dispatch(
-    database_dsn: str, valkey_url: str, etcd_endpoints: tuple[str, ...], etcd_prefix: str
+    store_dsn: str, valkey_url: str, etcd_endpoints: tuple[str, ...], etcd_prefix: str
 ) -> AsyncIterator[Process]:
     """`python -m atoll.dispatch`."""
     told = {
-        "ATOLL_DSN": database_dsn,
+        "ATOLL_DSN": store_dsn,
         "ATOLL_REDIS_URL": valkey_url,
         "ATOLL_ETCD_ENDPOINTS": ",".join(etcd_endpoints),
         "ATOLL_ETCD_PREFIX": etcd_prefix,

@@ -1,36 +1,19 @@
 """The service over PostgreSQL, and over the store in memory."""
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from atoll.adapters.memory.store import MemoryDatabase, MemoryStore
 
-from atoll.adapters.postgres.migrate import upgrade
+from atoll.adapters.memory.store import MemoryDatabase, MemoryStore
 from atoll.adapters.postgres.store import PostgresStore
 from atoll.adapters.system import SystemClock, SystemIds
-from tests.conftest import FreshDatabase
 from tests.services.submission.worlds import Caller, Stores, World
-from tests.support.databases import create_database
-from tests.support.servers import PostgresLike
-
-TEMPLATE = "template_submission"
-
-
-@pytest.fixture(scope="session")
-def migrated_template(shared_postgres: PostgresLike) -> str:
-    """A database with the newest schema, to be copied."""
-    upgrade(asyncio.run(create_database(shared_postgres, TEMPLATE)))
-    return TEMPLATE
 
 
 @pytest.fixture
-async def postgres_store(
-    fresh_database: FreshDatabase, migrated_template: str
-) -> AsyncIterator[PostgresStore]:
+async def postgres_store(store_dsn: str) -> AsyncIterator[PostgresStore]:
     """Over a database of the test's own."""
-    dsn = await fresh_database(template=migrated_template)
-    store = PostgresStore.open(dsn, ids=SystemIds(), pool_size=6, application="test")
+    store = PostgresStore.open(store_dsn, ids=SystemIds(), pool_size=6, application="test")
     yield store
     await store.close()
 

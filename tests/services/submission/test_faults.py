@@ -19,7 +19,6 @@ from atoll.ports.store.submission import SubmissionStore, SubmissionTx
 from atoll.ports.store.upkeep import Pruned, Retention
 from atoll.submission.loops import MAINTAIN_EVERY_S, PRUNE_EVERY_S, PRUNE_LIMIT, Keeper
 from atoll.submission.usecases.notify import Notifier
-from tests.conftest import FreshDatabase
 from tests.services.submission.worlds import Stores, World, refusal, spec, uuid
 from tests.support.proxy import Proxy
 from tests.support.servers import PostgresLike
@@ -153,12 +152,11 @@ async def test_one_call_that_breaks_a_transaction_breaks_no_other(
 
 
 async def test_a_commit_whose_reply_the_network_drops_is_found_again(
-    fresh_database: FreshDatabase, migrated_template: str, postgres_server: PostgresLike
+    store_dsn: str, postgres_server: PostgresLike
 ) -> None:
-    dsn = await fresh_database(template=migrated_template)
     async with AsyncExitStack() as exits:
         proxy = await exits.enter_async_context(Proxy(postgres_server.port))
-        through = dsn.replace(f":{postgres_server.port}/", f":{proxy.port}/")
+        through = store_dsn.replace(f":{postgres_server.port}/", f":{proxy.port}/")
         store = PostgresStore.open(through, ids=SystemIds(), pool_size=4, application="test")
         exits.push_async_callback(store.close)
         stores = FlakyStores(store)

@@ -20,7 +20,6 @@ from atoll.api.submission.v1 import submission_pb2 as api
 from atoll.api.submission.v1 import submission_pb2_grpc as api_grpc
 from atoll.core.model.errors import ErrorCode
 from atoll.ports.topics import PLACEMENT
-from tests.conftest import FreshDatabase
 from tests.services.submission.worlds import Caller, refusal, spec
 from tests.support.servers import PostgresLike, ValkeyLike
 from tests.support.waiting import eventually
@@ -67,20 +66,18 @@ async def _drop(process: asyncio.subprocess.Process) -> None:
 
 
 async def test_it_registers_hints_and_leaves_in_order(
-    fresh_database: FreshDatabase,
-    migrated_template: str,
+    store_dsn: str,
     valkey_url: str,
     etcd_endpoints: tuple[str, ...],
     etcd_prefix: str,
 ) -> None:
-    dsn = await fresh_database(template=migrated_template)
     connection = EtcdConnection(etcd_endpoints)
     registry = EtcdRegistry(connection, clock=SystemClock(), prefix=f"{etcd_prefix}/services")
     hints = RedisHints(valkey_url, clock=SystemClock())
     heard: list[str] = []
     listening = asyncio.create_task(_listen(hints, heard))
     outside = {
-        "dsn": dsn,
+        "dsn": store_dsn,
         "redis_url": valkey_url,
         "etcd_endpoints": ",".join(etcd_endpoints),
         "etcd_prefix": etcd_prefix,
@@ -113,22 +110,18 @@ async def _listen(hints: RedisHints, heard: list[str]) -> None:
         heard += [topic]
 
 
-async def test_it_goes_on_without_redis_and_etcd(
-    fresh_database: FreshDatabase, migrated_template: str, valkey_server: ValkeyLike
-) -> None:
-    dsn = await fresh_database(template=migrated_template)
+async def test_it_goes_on_without_redis_and_etcd(store_dsn: str, valkey_server: ValkeyLike) -> None:
     gone = {"redis_url": valkey_server.url, "etcd_endpoints": "127.0.0.1:1"}
-    async with service(dsn=dsn, **gone) as (_, caller):
+    async with service(dsn=store_dsn, **gone) as (_, caller):
         valkey_server.kill()
         numbers = [await caller.submit(spec()) for _ in range(3)]
         assert len(numbers) == 3
 
 
 async def test_it_comes_back_with_its_database(
-    fresh_database: FreshDatabase, migrated_template: str, postgres_server: PostgresLike
+    store_dsn: str, postgres_server: PostgresLike
 ) -> None:
-    dsn = await fresh_database(template=migrated_template)
-    async with service(dsn=dsn) as (_, caller):
+    async with service(dsn=store_dsn) as (_, caller):
         (first,) = await caller.submit(spec("first"))
         await postgres_server.stop()
         found = await refusal(caller.submit(spec("second")))

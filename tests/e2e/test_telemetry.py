@@ -1,0 +1,106 @@
+"""One job, seen by its ids in the spans, the log and the metrics of every service."""
+
+import json
+from collections import defaultdict
+from typing import Any
+
+from tests.deploy_rules.names import exported_names, names_in_rules
+from tests.e2e.load import job, quiet, value
+from tests.e2e.processes import ServiceProcess
+from tests.e2e.stack import Stack, metrics_of
+from tests.support.waiting import eventually
+
+SERVICES = {"submission", "placement", "dispatch", "agent"}
+STEPS = [
+    "atoll.api.submission.v1.SubmissionService/SubmitJobs",
+    "placement.place",
+    "dispatch.push",
+    "agent.start",
+    "agent.run",
+    "dispatch.report",
+]
+
+
+async def test_the_same_ids_are_in_spans_and_logs_of_every_service(stack: Stack) -> None:
+    stack.env["ATOLL_LOG_LEVEL"] = "debug"
+    await stack.start()
+    async with stack.client() as client:
+        one = await client.submit(job("traced"))
+        await quiet(stack, [one.id])
+    traceparent = await value(stack, "SELECT trace FROM jobs WHERE id = $1", one.id)
+    trace_id = traceparent.split("-")[1]
+    await eventually(lambda: "dispatch.report FINISHED" in steps(stack, trace_id), within_s=10)
+    assert_the_trace_is_whole(stack, trace_id)
+    assert_the_logs_agree(stack, trace_id, job_id=one.id)
+    assert_the_metrics_are_there(stack)
+
+
+def assert_the_trace_is_whole(stack: Stack, trace_id: str) -> None:
+    spans = spans_of(stack, trace_id)
+    assert {s["name"] for s in spans} >= set(STEPS)
+    assert {service_of(s) for s in spans} == {f"atoll-{name}" for name in SERVICES}
+    # All hang on the submit, which is the root as the client sent no trace of its own.
+    submit = next(s for s in spans if s["name"] == STEPS[0])
+    assert submit["parent_id"] is None
+    assert {s["parent_id"] for s in spans if s is not submit} == {submit["context"]["span_id"]}
+    begins = {s["name"]: s["start_time"] for s in reversed(spans)}
+    order = ["placement.place", "dispatch.push", "agent.start", "agent.run"]
+    assert sorted(order, key=lambda name: begins[name]) == order
+    assert max(s["end_time"] for s in spans) == max(
+        s["end_time"] for s in spans if s["attributes"].get("atoll.event") == "FINISHED"
+    )
+
+
+def assert_the_logs_agree(stack: Stack, trace_id: str, *, job_id: int) -> None:
+    told: dict[str, set[str]] = defaultdict(set)
+    for process in stack.processes():
+        for line in log_of(process):
+            if line.get("job_id") == job_id or job_id in line.get("job_ids", ()):
+                told[line["service"]].add(line.get("trace_id", ""))
+    assert set(told) == SERVICES
+    assert all(trace_id in ids for ids in told.values()), told
+    assert set().union(*told.values()) <= {trace_id, ""}
+
+
+def assert_the_metrics_are_there(stack: Stack) -> None:
+    here: set[str] = set()
+    for process in stack.processes():
+        here |= exported_names(metrics_text(process))
+    assert names_in_rules() <= here, names_in_rules() - here
+    placement = metrics_of(stack.placements[0])
+    assert placement['atoll_job_placed_seconds_count{waited="no"}'] == 1
+    assert placement['atoll_placement_stream_lag_decisions{cluster="alpha"}'] == 0
+    assert placement["atoll_placement_queued_jobs"] == 0
+    assert placement["atoll_placement_cycle_seconds_count"] > 0
+    assert metrics_of(stack.dispatches[0])["atoll_job_accepted_seconds_count"] == 1
+
+
+def steps(stack: Stack, trace_id: str) -> set[str]:
+    """Names of a trace's spans, those of reports with their event."""
+    return {
+        f"{s['name']} {s['attributes'].get('atoll.event', '')}".strip()
+        for s in spans_of(stack, trace_id)
+    }
+
+
+def spans_of(stack: Stack, trace_id: str) -> list[dict[str, Any]]:
+    lines = (stack.folder / "traces.jsonl").read_text().splitlines()
+    spans = [json.loads(line) for line in lines]
+    mine = [s for s in spans if s["context"]["trace_id"] == f"0x{trace_id}"]
+    return sorted(mine, key=lambda s: s["start_time"])
+
+
+def service_of(span: dict[str, Any]) -> str:
+    return str(span["resource"]["attributes"]["service.name"])
+
+
+def log_of(process: ServiceProcess) -> list[dict[str, Any]]:
+    lines = process.log.read_text().splitlines()
+    return [json.loads(line) for line in lines if line.startswith("{")]
+
+
+def metrics_text(process: ServiceProcess) -> str:
+    from urllib.request import urlopen
+
+    with urlopen(f"http://{process.metrics}/metrics", timeout=5) as answer:
+        return str(answer.read().decode())
