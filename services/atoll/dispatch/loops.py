@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from atoll.dispatch import telemetry
 from atoll.dispatch.batching import Batcher
 from atoll.dispatch.patience import AGAIN, Patience
 from atoll.dispatch.usecases.beats import Beats, Heartbeat
 from atoll.dispatch.usecases.follow import Follower, Repairer, look_for_missing
 from atoll.dispatch.usecases.observer import RepairCause
 from atoll.dispatch.usecases.push import Pusher
+from atoll.dispatch.usecases.session import Session
 from atoll.dispatch.usecases.table import SessionTable
 from atoll.ports.clock import Clock, Ids
 from atoll.ports.streams import Hints, StreamUnavailable
@@ -33,27 +35,34 @@ QUIET_S: Final = 0.5
 
 
 class BeatLoop:
-    """Commits heartbeats; an agent gets its answer after that, or none."""
+    """Commits heartbeats; an agent gets its answer after that, or none.
+
+    One waits per session, the newest, however many come while the store is away.
+    """
 
     def __init__(self, beats: Beats, clock: Clock, ids: Ids, *, most: int) -> None:
         self._beats = beats
-        self._waiting: Batcher[Heartbeat] = Batcher(clock, linger_s=0.005, most=most)
+        self._newest: dict[Session, int] = {}
+        self._waiting: Batcher[Session] = Batcher(clock, linger_s=0.005, most=most)
         self._patience = Patience("commit heartbeats", clock, ids)
 
     def put(self, beat: Heartbeat) -> None:
         """Take a heartbeat in."""
-        self._waiting.put(beat)
+        if beat.session not in self._newest:
+            self._waiting.put(beat.session)
+        self._newest[beat.session] = max(beat.number, self._newest.get(beat.session, 0))
 
     async def run(self) -> None:
         """Commit for ever."""
         while True:
-            batch = await self._waiting.take()
+            sessions = await self._waiting.take()
+            batch = [Heartbeat(session, self._newest.pop(session)) for session in sessions]
             try:
                 await self._beats.commit(batch)
             except AGAIN as error:
                 await self._patience.after(error)
                 for beat in batch:
-                    self._waiting.put(beat)
+                    self.put(beat)
             else:
                 self._patience.well()
 
@@ -166,11 +175,13 @@ class FollowLoop:
             log.warning("Redis is silent: decisions are read from the store", error=error)
             look_for_missing(self._table, RepairCause.SILENT)
         self.silent = True
+        telemetry.REDIS_SILENT.set(1)
 
     def _heard(self) -> None:
         if self.silent:
             log.info("Redis answers again")
         self.silent = False
+        telemetry.REDIS_SILENT.set(0)
 
 
 class WakeLoop:

@@ -30,6 +30,7 @@ class DispatchSettings(StoreSettings):
         1024, ge=1, le=100_000, description="decisions that an agent may have unacknowledged"
     )
     max_sessions: int = Field(5000, ge=1, description="sessions of this replica")
+    max_nodes: int = Field(100_000, ge=1, description="nodes of one cluster")
     pool_size: int = Field(8, ge=4, le=100, description="connections to PostgreSQL")
     registry_ttl_s: float = Field(
         10.0, ge=2, le=600, description="time after which a dead replica leaves the registry"
@@ -44,7 +45,7 @@ class DispatchSettings(StoreSettings):
     @property
     def limits(self) -> Limits:
         """The bounds of the use cases."""
-        return Limits(window=self.window, sessions=self.max_sessions)
+        return Limits(window=self.window, sessions=self.max_sessions, nodes=self.max_nodes)
 
     def guard_is_in_time(self, stop_after_s: float, max_grace_s: float) -> bool:
         """Whether an agent's guard has ended a run before the run may be started elsewhere."""

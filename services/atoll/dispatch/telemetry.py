@@ -1,10 +1,12 @@
 """Metrics, traces and log lines of dispatch."""
 
+import logging
 from collections.abc import Sequence
 from typing import Final
 
-from atoll.core.model.ids import ClusterName
+from atoll.core.model.ids import ClusterName, attempt_name, job_of
 from atoll.core.model.job import Job
+from atoll.core.model.messages import Decision
 from atoll.dispatch.usecases.observer import BatchKind, RepairCause, Settled
 from atoll.dispatch.usecases.outbox import Ready
 from atoll.dispatch.usecases.table import SessionTable
@@ -46,6 +48,9 @@ SPECS_MISSING: Final = metrics.counter(
 ACCEPTED: Final = metrics.histogram(
     "job_accepted_seconds", "From a job's submit to its agent's acceptance.", buckets=LONG
 )
+REDIS_SILENT: Final = metrics.gauge(
+    "dispatch_redis_silent", "1 while Redis does not answer, and decisions come from the store."
+)
 
 
 class Telemetry:
@@ -55,22 +60,27 @@ class Telemetry:
         self._clock = clock
 
     def pushed(self, items: Sequence[Ready], *, since: float) -> None:
-        """Count them, and trace those whose trace is kept."""
+        """Count them, trace those whose trace is kept, and log them for who looks closely."""
         for kind in {item.decision.kind for item in items}:
             PUSHED.labels(kind.value).inc(sum(item.decision.kind is kind for item in items))
         if tracing.enabled():
             now = self._clock.now()
             for item in items:
-                _span("dispatch.push", item.decision.trace, since=since, now=now)
+                _trace_push(item.decision, since=since, now=now)
+        if log.is_enabled_for(logging.DEBUG):
+            for item in items:
+                _tell_push(item.decision)
 
     def applied(self, settled: Sequence[Settled]) -> None:
-        """Count them, and trace those whose trace is kept."""
+        """Count them, trace those whose trace is kept, and log them for who looks closely."""
         _count(settled, "applied")
         if tracing.enabled():
             now = self._clock.now()
             for each in settled:
-                if each.job is not None:
-                    _span("dispatch.report", each.job.trace, since=each.since, now=now)
+                _trace_report(each, now=now)
+        if log.is_enabled_for(logging.DEBUG):
+            for each in settled:
+                log.debug("report applied", **_fields(each))
 
     def accepted(self, jobs: Sequence[Job]) -> None:
         """Measure how long that took."""
@@ -81,15 +91,7 @@ class Telemetry:
         """Count them, and log some: after a takeover there can be thousands."""
         _count(settled, "refused")
         for each in settled[:MOST_LOGGED]:
-            log.warning(
-                "report refused",
-                cluster=each.report.cluster,
-                number=each.report.number,
-                attempt=each.report.attempt,
-                reported=each.report.event,
-                job_state=each.job.state if each.job else None,
-                in_this_batch=len(settled),
-            )
+            log.warning("report refused", in_this_batch=len(settled), **_fields(each))
 
     def batch(self, kind: BatchKind, size: int) -> None:
         """Note its size."""
@@ -145,5 +147,58 @@ def _count(settled: Sequence[Settled], result: str) -> None:
         REPORTS.labels(event.value, result).inc(sum(s.report.event is event for s in settled))
 
 
-def _span(name: str, parent: str, *, since: float, now: float) -> None:
-    tracing.record(name, parent=parent, start_ns=int(since * NS), end_ns=int(now * NS))
+def _trace_push(decision: Decision, *, since: float, now: float) -> None:
+    tracing.record(
+        "dispatch.push",
+        parent=decision.trace,
+        start_ns=int(since * NS),
+        end_ns=int(now * NS),
+        attributes={
+            "atoll.attempt": attempt_name(decision.attempt),
+            "atoll.cluster": decision.cluster,
+            "atoll.decision": decision.kind.value,
+        },
+    )
+
+
+def _trace_report(settled: Settled, *, now: float) -> None:
+    report, job = settled.report, settled.job
+    if job is None:
+        return
+    tracing.record(
+        "dispatch.report",
+        parent=job.trace,
+        start_ns=int(settled.since * NS),
+        end_ns=int(now * NS),
+        attributes={
+            "atoll.attempt": attempt_name(report.attempt),
+            "atoll.cluster": report.cluster,
+            "atoll.event": report.event.value,
+            "atoll.job_state": job.state.value,
+        },
+    )
+
+
+def _tell_push(decision: Decision) -> None:
+    log.debug(
+        "decision pushed",
+        job_id=job_of(decision.attempt),
+        attempt_id=decision.attempt,
+        cluster=decision.cluster,
+        number=decision.number,
+        kind=decision.kind,
+        **tracing.log_ids(decision.trace),
+    )
+
+
+def _fields(settled: Settled) -> dict[str, str | int | None]:
+    report, job = settled.report, settled.job
+    return {
+        "job_id": job_of(report.attempt),
+        "attempt_id": report.attempt,
+        "cluster": report.cluster,
+        "number": report.number,
+        "reported": report.event,
+        "job_state": job.state if job else None,
+        **tracing.log_ids(job.trace if job else ""),
+    }

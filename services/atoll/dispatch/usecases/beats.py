@@ -27,8 +27,8 @@ class Beats:
         self._observer = observer
 
     async def commit(self, beats: Iterable[Heartbeat]) -> None:
-        """Commit, then answer each session's newest. Raises Unavailable: none was answered."""
-        newest = {b.session: b for b in sorted(beats, key=lambda b: b.number) if b.session.open}
+        """Commit one of each session, then answer. Raises Unavailable: none was answered."""
+        newest = {beat.session: beat for beat in beats if beat.session.open}
         if not newest:
             return
         applied = {session: session.lane.acked for session in newest}
