@@ -29,8 +29,11 @@ SESSION: Final = {
     "tcp_user_timeout": "10s",
     "timezone": "UTC",
     "jit": "off",
+    # Plans are made once: planning the partitions of `changes` takes longer than reading them.
+    "plan_cache_mode": "force_generic_plan",
 }
-LONG_READ: Final = "SET LOCAL transaction_timeout = '120s'"
+# A clock that runs already is not set anew by a longer time.
+LONG_READ: Final = "SET LOCAL transaction_timeout = 0; SET LOCAL transaction_timeout = '120s'"
 COMMAND_TIMEOUT_S: Final = 10.0
 CACHED_STATEMENTS: Final = 256
 
@@ -68,15 +71,13 @@ class Database:
 
     @contextlib.asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Sql]:
-        """Many reads of one instant; may take longer than other transactions."""
+        """Many reads of one instant; `take_long` allows more time than other transactions have."""
         async with self._lease() as connection:
             reading = connection.transaction(isolation="repeatable_read", readonly=True)
             with translated():
                 await reading.start()
-            sql = Sql(connection)
             try:
-                await sql.run(LONG_READ)
-                yield sql
+                yield Sql(connection)
             finally:
                 await _roll_back(reading)
 
@@ -155,6 +156,11 @@ class Database:
             statement_cache_size=CACHED_STATEMENTS,
             server_settings=SESSION | {"application_name": self._application},
         )
+
+
+async def take_long(snapshot: Sql) -> None:
+    """Let the reads of a snapshot take two minutes from now."""
+    await snapshot.run(LONG_READ)
 
 
 async def _keep(_: "asyncpg.Connection[asyncpg.Record]") -> None:

@@ -3,14 +3,16 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from atoll.adapters.postgres.cluster_rows import CLUSTERS, cluster_from
-from atoll.adapters.postgres.live import LiveRowsTx
+from atoll.adapters.postgres.cluster_rows import CLUSTER_COLUMNS, cluster_from
+from atoll.adapters.postgres.live import NOW, LiveRowsTx
 from atoll.core.model.ids import ClusterName
 from atoll.core.model.inventory import Cluster
 from atoll.core.model.messages import Report
 
 LOCK_SESSIONS: Final = (
-    f"{CLUSTERS} WHERE s.cluster = ANY($1::text[]) ORDER BY s.cluster FOR NO KEY UPDATE OF s"
+    f"SELECT {CLUSTER_COLUMNS}, {NOW} AS now"
+    " FROM clusters c JOIN sessions s ON s.cluster = c.name"
+    " WHERE s.cluster = ANY($1::text[]) ORDER BY s.cluster FOR NO KEY UPDATE OF s"
 )
 SET_REPORT_SEQS: Final = """
 UPDATE sessions s SET report_seq = u.seq FROM unnest($1::text[], $2::bigint[]) AS u(cluster, seq)
@@ -29,6 +31,7 @@ class PostgresDispatchTx(LiveRowsTx):
     async def lock_sessions(self, names: Iterable[ClusterName]) -> dict[ClusterName, Cluster]:
         """Lock the sessions' rows by ascending name. The clusters' own rows are read unlocked."""
         rows = await self._sql.rows(LOCK_SESSIONS, list(names))
+        self._now = next((row["now"] for row in rows), None)
         return {ClusterName(row["name"]): cluster_from(row) for row in rows}
 
     async def set_report_seqs(self, seqs: Sequence[tuple[ClusterName, int]]) -> None:

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from atoll.adapters.postgres.live import ADD_CHANGES
+from atoll.adapters.postgres.live import add_changes
 from atoll.adapters.postgres.sql import Record, Sql
 from atoll.core.model.ids import ClusterName
 from atoll.core.model.inventory import NodeInventory
@@ -73,7 +73,7 @@ async def put_inventory(sql: Sql, delta: InventoryDelta) -> bool:
     ]
     await sql.run(SET_NUMBER, delta.cluster, delta.number)
     if ids := sorted({row["id"] for row in touched}):
-        await sql.run(ADD_CHANGES[ChangeKind.NODES], ids, None)
+        await sql.run(add_changes((ChangeKind.NODES,)), ids, None)
     return True
 
 

@@ -1,7 +1,8 @@
 """Row operations that every writing role's transaction has."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from functools import cache
+from itertools import count, groupby
 from typing import Final
 
 from atoll.adapters.postgres.rows import (
@@ -19,6 +20,9 @@ from atoll.core.model.ids import AttemptId, JobId
 from atoll.core.model.job import Attempt, Job
 from atoll.core.model.messages import ChangeKind, Event
 from atoll.ports.store.common import Change
+
+NOW: Final = "extract(epoch FROM now())::double precision"
+"""The time of the transaction: the first statement of one brings it along."""
 
 LOCK_JOBS: Final = (
     f"SELECT {JOB_COLUMNS} FROM jobs j WHERE j.id = ANY($1::bigint[])"
@@ -59,28 +63,36 @@ JOIN jobs j ON j.id = u.job ORDER BY u.place
 
 # Every kind knows its shard from its rows; queues concern all shards.
 SHARDS_OF: Final = {
-    ChangeKind.JOBS: "SELECT shard, id FROM jobs WHERE id = ANY($1::bigint[])",
-    ChangeKind.ATTEMPTS: "SELECT shard, id FROM attempts WHERE id = ANY($1::bigint[])",
+    ChangeKind.JOBS: "SELECT shard, id FROM jobs WHERE id = ANY({keys}::bigint[])",
+    ChangeKind.ATTEMPTS: "SELECT shard, id FROM attempts WHERE id = ANY({keys}::bigint[])",
     ChangeKind.NODES: """SELECT c.shard, n.id FROM nodes n JOIN clusters c ON c.name = n.cluster
-        WHERE n.id = ANY($1::bigint[])""",
-    ChangeKind.CLUSTERS: "SELECT shard, name FROM clusters WHERE name = ANY($1::text[])",
-    ChangeKind.QUEUES: "SELECT NULL::integer, unnest($1::text[])",
-    ChangeKind.DECISIONS: "SELECT shard, name FROM clusters WHERE name = ANY($1::text[])",
+        WHERE n.id = ANY({keys}::bigint[])""",
+    ChangeKind.CLUSTERS: "SELECT shard, name FROM clusters WHERE name = ANY({keys}::text[])",
+    ChangeKind.QUEUES: "SELECT NULL::integer, unnest({keys}::text[])",
+    ChangeKind.DECISIONS: "SELECT shard, name FROM clusters WHERE name = ANY({keys}::text[])",
 }
 NUMBERED: Final = frozenset({ChangeKind.JOBS, ChangeKind.ATTEMPTS, ChangeKind.NODES})
 
 
-def _add_changes(kind: ChangeKind) -> str:
-    found = "array_agg(f.id)"
-    ids, names = (found, "'{}'") if kind in NUMBERED else ("'{}'", found)
-    return (
-        "INSERT INTO changes (kind, shard, writer, ids, names)"
-        f" SELECT {kind.value}, f.shard, $2::uuid, {ids}, {names}"
-        f" FROM ({SHARDS_OF[kind]}) AS f(shard, id) GROUP BY f.shard"
+@cache
+def add_changes(kinds: tuple[ChangeKind, ...]) -> str:
+    """A statement that says changes of these kinds; for each its keys and its writer."""
+    selects = " UNION ALL ".join(
+        _select_changes(kind, keys=f"${at}", writer=f"${at + 1}")
+        for at, kind in zip(count(1, 2), kinds, strict=False)
     )
+    return f"INSERT INTO changes (kind, shard, writer, ids, names) {selects}"
 
 
-ADD_CHANGES: Final = {kind: _add_changes(kind) for kind in ChangeKind}
+def _select_changes(kind: ChangeKind, *, keys: str, writer: str) -> str:
+    numbered = kind in NUMBERED
+    ids = "array_agg(f.id)" if numbered else "'{}'::bigint[]"
+    names = "'{}'::text[]" if numbered else "array_agg(f.id)"
+    found = SHARDS_OF[kind].format(keys=keys)
+    return (
+        f"SELECT {kind.value}, f.shard, {writer}::uuid, {ids}, {names}"
+        f" FROM ({found}) AS f(shard, id) GROUP BY f.shard"
+    )
 
 
 class LiveRowsTx:
@@ -94,9 +106,7 @@ class LiveRowsTx:
     async def now(self) -> float:
         """Database time of this transaction, unix seconds."""
         if self._now is None:
-            self._now = float(
-                await self._sql.value("SELECT extract(epoch FROM now())::double precision")
-            )
+            self._now = float(await self._sql.value(f"SELECT {NOW}"))
         return self._now
 
     async def lock_jobs(self, ids: Iterable[JobId]) -> dict[JobId, Job]:
@@ -135,10 +145,14 @@ class LiveRowsTx:
     async def changed(self, changes: Sequence[Change]) -> None:
         """Say what this transaction changed: a row per kind and shard."""
         wanted = [change for change in changes if change.ids or change.names]
+        kinds: list[ChangeKind] = []
+        values: list[object] = []
         for (kind, echo), group in groupby(sorted(wanted, key=_kind), key=_kind):
-            found = sorted({entry for change in group for entry in (change.ids or change.names)})
-            writer = None if echo else self._writer
-            await self._sql.run(ADD_CHANGES[ChangeKind(kind)], found, writer)
+            kinds.append(ChangeKind(kind))
+            found = {entry for change in group for entry in (change.ids or change.names)}
+            values += sorted(found), None if echo else self._writer
+        if kinds:
+            await self._sql.run(add_changes(tuple(kinds)), *values)
 
 
 def _kind(change: Change) -> tuple[int, bool]:

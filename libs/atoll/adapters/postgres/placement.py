@@ -11,7 +11,7 @@ from atoll.adapters.postgres.cluster_rows import (
     cluster_from,
 )
 from atoll.adapters.postgres.cursors import Position
-from atoll.adapters.postgres.database import Database
+from atoll.adapters.postgres.database import Database, take_long
 from atoll.adapters.postgres.placement_tx import PostgresPlacementTx
 from atoll.adapters.postgres.sql import Record
 from atoll.adapters.postgres.views import read_all, read_changed, read_changes
@@ -42,6 +42,8 @@ class PostgresPlacementStore:
     def __init__(self, database: Database, writer: str) -> None:
         self._database = database
         self._writer = writer
+        self._found_some = False
+        """Whether the last look found changes: then the next one will, most likely."""
 
     async def take_over(self, shard: ShardId, epoch: Epoch) -> Fence:
         """Commit a new epoch; raises StaleEpoch when a later one stands."""
@@ -64,6 +66,7 @@ class PostgresPlacementStore:
     async def load(self, shard: ShardId) -> ShardDelta:
         """All live rows in one snapshot."""
         async with self._database.snapshot() as sql:
+            await take_long(sql)
             return await read_all(sql, shard)
 
     async def catch_up(self, shard: ShardId, cursor: Cursor) -> ShardDelta:
@@ -72,13 +75,17 @@ class PostgresPlacementStore:
         Raises DomainError CURSOR_EXPIRED when everything must be loaded anew.
         """
         start = Position.parse(cursor)
-        async with self._database.reading() as sql:
-            changed = await read_changes(sql, start, shard=shard, writer=self._writer)
-        if changed.empty:
-            return ShardDelta(changed.position.cursor())
+        if not self._found_some:
+            async with self._database.reading() as sql:
+                changed = await read_changes(sql, start, shard=shard, writer=self._writer)
+            if changed.empty:
+                return ShardDelta(changed.position.cursor())
         # What is read must be of the cursor's own instant, so the changes are read again.
         async with self._database.snapshot() as sql:
             changed = await read_changes(sql, start, shard=shard, writer=self._writer)
+            self._found_some = not changed.empty
+            if changed.many:
+                await take_long(sql)
             return await read_changed(sql, changed)
 
     async def heartbeats(self, shard: ShardId) -> list[Cluster]:

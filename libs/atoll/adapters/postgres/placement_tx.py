@@ -12,7 +12,7 @@ from atoll.adapters.postgres.cluster_rows import (
     cluster_from,
     decision_values,
 )
-from atoll.adapters.postgres.live import LiveRowsTx
+from atoll.adapters.postgres.live import NOW, LiveRowsTx
 from atoll.adapters.postgres.rows import ATTEMPT_INSERTED, attempt_fixed, attempt_mutable
 from atoll.core.model.errors import ErrorCode, FailedPrecondition, StaleEpoch
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId
@@ -22,20 +22,22 @@ from atoll.core.model.messages import Decision
 from atoll.core.model.plan import GangPlacement
 from atoll.ports.store.common import Allocation, Fence
 
-FENCE: Final = """
+FENCE: Final = f"""
 UPDATE shards SET commit_seq = commit_seq + 1
 WHERE id = $1 AND epoch_generation = $2 AND epoch_revision = $3 AND commit_seq = $4
     AND booking_rev = $5
+RETURNING {NOW}
 """
-LOCK_JOB_IDS: Final = (
-    "SELECT id FROM jobs WHERE id = ANY($1::bigint[]) ORDER BY id FOR NO KEY UPDATE"
-)
+# Locked by id before they are written: an UPDATE by itself has no order.
 PLACE: Final = """
+WITH held AS MATERIALIZED (
+    SELECT id FROM jobs WHERE id = ANY($1::bigint[]) ORDER BY id FOR NO KEY UPDATE
+)
 UPDATE jobs j SET state = 'ASSIGNED', attempt = u.attempt, attempts = (u.attempt & 65535)::integer,
     cluster = u.cluster, placed_at = extract(epoch FROM now()), accepted_at = 0, started_at = 0,
     exit_code = NULL, revision = j.revision + 1
 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[])
-    AS u(id, revision, attempt, cluster)
+    AS u(id, revision, attempt, cluster) JOIN held ON held.id = u.id
 WHERE j.id = u.id AND j.state = 'QUEUED' AND j.wish = 'RUN' AND j.revision = u.revision
 RETURNING j.id
 """
@@ -76,11 +78,11 @@ class PostgresPlacementTx(LiveRowsTx):
 
     async def require(self, fence: Fence) -> Fence:
         """Pass the fence, or raise StaleEpoch. Returns the fence for the next commit."""
-        passed = await self._sql.run(
+        self._now = await self._sql.value(
             FENCE, fence.shard, fence.epoch.generation, fence.epoch.revision, fence.commit_seq,
             fence.booking_rev,
         )  # fmt: skip
-        if not passed:
+        if self._now is None:
             raise StaleEpoch(f"shard {fence.shard} is no longer at {fence}")
         return Fence(fence.shard, fence.epoch, fence.commit_seq + 1, fence.booking_rev)
 
@@ -105,7 +107,6 @@ class PostgresPlacementTx(LiveRowsTx):
         """Compare-and-set: QUEUED, wish RUN, unchanged revision -> ASSIGNED. Who won."""
         if not placements:
             return set()
-        await self._sql.rows(LOCK_JOB_IDS, [p.job for p in placements])
         rows = await self._sql.rows(
             PLACE,
             [p.job for p in placements],

@@ -9,7 +9,7 @@ from atoll.adapters.postgres.cluster_rows import (
     cluster_from,
     decision_from,
 )
-from atoll.adapters.postgres.live import ADD_CHANGES
+from atoll.adapters.postgres.live import add_changes
 from atoll.adapters.postgres.sql import Record, Sql
 from atoll.core.model.errors import ErrorCode, FailedPrecondition
 from atoll.core.model.ids import ClusterName
@@ -132,7 +132,7 @@ async def _take(sql: Sql, row: Record, claim: SessionClaim) -> None:
 
 
 async def _note(sql: Sql, name: ClusterName) -> None:
-    await sql.run(ADD_CHANGES[ChangeKind.CLUSTERS], [name], None)
+    await sql.run(add_changes((ChangeKind.CLUSTERS,)), [name], None)
 
 
 def _comparable(described: tuple[object, ...]) -> tuple[object, ...]:

@@ -14,7 +14,7 @@ from atoll.adapters.postgres.cluster_rows import (
     node_from,
     queue_from,
 )
-from atoll.adapters.postgres.database import Database
+from atoll.adapters.postgres.database import Database, take_long
 from atoll.adapters.postgres.events import EventFilter, events_after, events_now
 from atoll.adapters.postgres.listing import list_statement
 from atoll.adapters.postgres.rows import ATTEMPT_COLUMNS, JOB_COLUMNS, attempt_from, job_from
@@ -122,6 +122,7 @@ class PostgresSubmissionStore:
     async def cluster_totals(self) -> list[ClusterTotals]:
         """All clusters with sums, by name."""
         async with self._database.snapshot() as sql:
+            await take_long(sql)
             return await read_totals(sql)
 
     async def nodes(self, cluster: str, *, after: tuple[str, str], limit: int) -> list[Node]:

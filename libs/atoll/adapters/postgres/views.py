@@ -85,6 +85,11 @@ class Changed:
         """Nothing that a leader looks at."""
         return not self.ids and not (self.names.keys() - {ChangeKind.DECISIONS.value})
 
+    @property
+    def many(self) -> bool:
+        """Whether reading the rows may take long."""
+        return any(len(ids) > CHUNK_ROWS for ids in self.ids.values())
+
 
 async def read_here(sql: Sql) -> Position:
     """Where the open snapshot stands."""
