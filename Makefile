@@ -37,7 +37,7 @@ demo: setup ## run the whole control plane here and show a job's way through it
 
 .PHONY: up
 up: setup ## run the control plane until Ctrl-C
-	$(BIN)/atoll up
+	$(BIN)/atoll up --foreground
 
 .PHONY: test
 test: setup ## run every test

@@ -159,4 +159,7 @@ def main(make: Callable[[], Show] = Show) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)  # what it started has been ended

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -57,7 +58,9 @@ class Stack:
 
 @contextmanager
 def stack() -> Iterator[Stack]:
-    """One that can be started; whatever was started is ended."""
+    """One that can be started; whatever was started is ended, also by signals."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     folder = Path(tempfile.mkdtemp(prefix="atoll-demo-"))
     folder.chmod(0o755)  # root's servers run as nobody
     made = Stack(folder)
