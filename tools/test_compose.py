@@ -21,6 +21,7 @@ from tools.compose_engine import CommandFailed, Engine, NoEngine, engine
 ROOT = Path(__file__).resolve().parent.parent
 COMPOSE = Path(sys.executable).with_name("docker-compose")
 PLACEMENTS = ("placement-1", "placement-2")
+OURS = ("migrate", "submission", *PLACEMENTS, "dispatch", "agent")
 UP_WITHIN_S = 600
 JOB_WITHIN_S = 240.0
 LEADER_WITHIN_S = 120.0
@@ -132,7 +133,7 @@ def stack(on: Engine, images: dict[str, str], say: Callable[[str], None]) -> Ite
         yield up
     except (CommandFailed, Failed, subprocess.TimeoutExpired):
         print(up.compose("ps", "--all", check=False).stdout)
-        print(up.compose("logs", "--no-color", "--tail", "25", check=False).stdout)
+        print(up.compose("logs", "--no-color", "--tail", "15", *OURS, check=False).stdout)
         raise
     finally:
         say("down")

@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
 import asyncpg
@@ -64,7 +65,7 @@ async def test_without_a_database_it_says_what_is_missing(
 
 def test_a_step_that_fails_is_tried_until_it_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schema, "AGAIN_S", 0.0)
-    outcomes = iter([ConnectionRefusedError("not yet"), False, True])
+    outcomes: Iterator[Exception | bool] = iter([ConnectionRefusedError("not yet"), False, True])
 
     def step() -> bool:
         outcome = next(outcomes)
