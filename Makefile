@@ -7,13 +7,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
+KERNELS := $(VENV)/.kernels
 
 .PHONY: help
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
-setup: $(STAMP) ## make .venv with everything, and tell which servers are missing
+setup: $(STAMP) $(KERNELS) ## make .venv with everything, and tell which servers are missing
 	@tools/setup_system.sh
 
 $(STAMP): pyproject.toml constraints.txt
@@ -22,6 +23,12 @@ $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/uv || $(BIN)/python -m pip install -q --require-hashes --no-deps -r <(sed -n '/^uv==/,/[^\\]$$/p' constraints.txt)
 	$(BIN)/uv pip install -q --python $(BIN)/python --require-hashes -r constraints.txt
 	$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@touch $@
+
+# Compiled once here, not by the first leader or test that needs them.
+$(KERNELS): $(STAMP) $(shell find libs/atoll/core -name '*kernels.py')
+	@echo "compiling the scheduler's kernels, a minute or two"
+	@$(BIN)/python -m atoll.core.engine.kernels
 	@touch $@
 
 .PHONY: lock

@@ -76,3 +76,7 @@ def _requests() -> list[GangRequest]:
     singles = [GangRequest((GroupRequest(1, 1, (shape,)),)) for shape in shapes]
     topology = Topology("rack")
     return singles + [GangRequest((GroupRequest(2, 1, (s,)),), topology) for s in shapes]
+
+
+if __name__ == "__main__":
+    warm()
