@@ -63,6 +63,7 @@ class SubmissionServicer(api_grpc.SubmissionServiceServicer):
             await self._use.submitter.check(_actor(), submission)
             return api.SubmitJobsResponse()
         done = await self._submit(submission)
+        log.debug("submitted", job_ids=list(done.jobs), replayed=done.replayed)
         return api.SubmitJobsResponse(job_ids=done.jobs, replayed=done.replayed)
 
     async def GetJob(self, request: api.GetJobRequest, context: Context) -> api.GetJobResponse:

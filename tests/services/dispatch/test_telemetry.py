@@ -8,6 +8,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from atoll.adapters.memory.clock import ManualClock
+from atoll.adapters.memory.streams import MemoryDecisionStream
 from atoll.core.model.lifecycle import AttemptEvent
 from atoll.dispatch.settings import DispatchSettings
 from atoll.dispatch.telemetry import Gauges
@@ -64,6 +65,17 @@ async def test_spans_and_counters_of_one_job(memory_world: World, trace_file: Pa
     assert count("dispatch_reports_total", event="STARTED", result="applied") == applied + 1
     assert count("dispatch_reports_total", event="STARTED", result="refused") == refused + 1
     assert count("job_accepted_seconds_count") == accepted + 1
+
+
+async def test_a_silent_redis_shows_until_it_answers_again(memory_world: World) -> None:
+    agent = await memory_world.agent(await memory_world.replica())
+    await agent.open()
+    stream = memory_world.stream
+    assert isinstance(stream, MemoryDecisionStream)
+    stream.down = True
+    await eventually(lambda: count("dispatch_redis_silent") == 1)
+    stream.down = False
+    await eventually(lambda: count("dispatch_redis_silent") == 0)
 
 
 def test_gauges_follow_the_sessions() -> None:
