@@ -83,6 +83,7 @@ class ServerPart(Generic[S]):
     def __init__(self, name: str, make: Callable[[], S]) -> None:
         self.name = name
         self._make = make
+        self._tried = False
         self.server = make()
 
     @property
@@ -102,7 +103,9 @@ class ServerPart(Generic[S]):
 
     async def start(self) -> None:
         """Start it and return when it serves; raises PartFailed."""
-        self.server = self._make()
+        if self._tried:
+            self.server = self._make()
+        self._tried = True
         try:
             await self.server.start()
         except (ServerError, OSError) as error:

@@ -34,11 +34,13 @@ class PortBook:
     def port(self, name: str) -> int:
         """A port for the listener `name` that is free now; others' remembered ones are not used.
 
-        For a settled name the one that it had, whether it is free or not.
+        For a settled name the one that it had, whether it is free or not. Who asks again
+        before that has lost a race for the first one, and gets one that nobody else wants.
         """
         if name in self._settled:
             return self._known[name]
-        wishes = [self._known.get(name), USUAL.get(name), *_agents(name)]
+        lost = name in self._given and not self._settled
+        wishes = [] if lost else [self._known.get(name), USUAL.get(name), *_agents(name)]
         port = next((wish for wish in wishes if wish and self._can_have(name, wish)), None)
         self._known[name] = self._given[name] = port = port or self._any()
         self._path.write_text(json.dumps(self._known, indent=1, sort_keys=True))

@@ -1,9 +1,11 @@
 """The real stack, by the command: up, run, down, up again, and what must not be left behind."""
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +17,7 @@ import pytest
 
 from atoll.embedded.layout import Layout
 from atoll.embedded.lock import holder
+from atoll.embedded.ports import USUAL
 from tests.services.embedded.fakes import until
 
 UP_WITHIN_S = 300
@@ -80,14 +83,30 @@ def gone(processes: list[psutil.Process]) -> bool:
     return not [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
 
-async def test_jobs_and_addresses_are_kept_over_down_and_up(stack: Stack) -> None:
+@pytest.fixture
+def usual_port_taken() -> Iterator[int]:
+    """That of submission: by us, or by whoever has it already."""
+    with socket.socket() as taken:
+        with contextlib.suppress(OSError):
+            taken.bind(("127.0.0.1", USUAL["submission"]))
+            taken.listen()
+        yield USUAL["submission"]
+
+
+async def test_jobs_and_addresses_are_kept_over_down_and_up(
+    stack: Stack, usual_port_taken: int
+) -> None:
     stack.atoll("up")
     assert stack.atoll("run", "--", "echo it works").strip() == "it works"
     before = stack.status()
     assert {part["state"] for part in before["processes"]} == {"healthy"}
     assert before["leader"]
+    addresses = [part["address"] for part in before["processes"]]
+    assert f"127.0.0.1:{usual_port_taken}" not in addresses
+    assert "the database is at migration" in stack.atoll("doctor")
     assert [cluster["name"] for cluster in before["clusters"]] == ["local"]
     assert f"process {before['pid']}" in stack.atoll("up")
+    stack.atoll("up", "--clusters", "simulated", code=4)
     processes = stack.processes()
     stack.atoll("down")
     await until(lambda: gone(processes))
@@ -96,8 +115,7 @@ async def test_jobs_and_addresses_are_kept_over_down_and_up(stack: Stack) -> Non
     stack.atoll("up")
     jobs = [json.loads(line) for line in stack.atoll("ls", "-o", "jsonl").splitlines()]
     assert [job["state"] for job in jobs] == ["SUCCEEDED"]
-    addresses = [part["address"] for part in stack.status()["processes"]]
-    assert addresses == [part["address"] for part in before["processes"]]
+    assert [part["address"] for part in stack.status()["processes"]] == addresses
 
 
 async def test_what_dies_is_started_again_and_nothing_outlives_the_supervisor(

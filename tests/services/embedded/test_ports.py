@@ -74,13 +74,23 @@ def test_a_file_that_is_no_port_book_is_as_none(tmp_path: Path, usual: dict[str,
     assert PortBook(tmp_path / "ports").port("postgres") == usual["postgres"]
 
 
-def test_a_listener_that_asks_again_keeps_its_port_unless_somebody_took_it(
-    tmp_path: Path, usual: dict[str, int], listener: socket.socket
+def test_who_asks_again_while_coming_up_gets_another(tmp_path: Path, usual: dict[str, int]) -> None:
+    book = PortBook(tmp_path / "ports")
+    asked = [book.port("submission") for _ in range(3)]
+    assert asked[0] == usual["submission"]
+    assert len(set(asked)) == 3
+    assert PortBook(tmp_path / "ports").port("submission") == asked[-1]
+
+
+def test_what_is_not_settled_keeps_its_port_unless_somebody_took_it(
+    tmp_path: Path, listener: socket.socket
 ) -> None:
     book = PortBook(tmp_path / "ports")
-    assert book.port("submission") == book.port("submission") == usual["submission"]
-    take(listener, usual["submission"])
-    assert book.port("submission") != usual["submission"]
+    first = book.port("submission.metrics")
+    book.settle(["submission"])
+    assert book.port("submission.metrics") == first
+    take(listener, first)
+    assert book.port("submission.metrics") != first
 
 
 def test_settled_ports_do_not_change(
