@@ -92,6 +92,15 @@ async def test_a_stop_after_the_end_says_nothing_new(opened: Opened) -> None:
     assert [event for event in opened.of(attempt(1)) if event in TERMINAL] == [FINISHED]
 
 
+async def test_a_stop_after_the_end_is_forgotten_is_answered(opened: Opened) -> None:
+    await opened.backend.start(order(1))
+    await opened.end(attempt(1))
+    opened.backend.forget(attempt(1))
+    opened.events.clear()
+    opened.backend.stop(StopOrder(attempt(1)))
+    assert (await opened.end(attempt(1))).event is STOPPED
+
+
 async def test_an_absent_node_is_refused(opened: Opened) -> None:
     refusal = await opened.backend.check(order(1, node="elsewhere"))
     assert refusal is not None

@@ -168,7 +168,11 @@ class Backend(Protocol):
         ...
 
     def forget(self, attempt: AttemptId) -> None:
-        """The attempt's end is known to all; what is kept of it may go when room is needed."""
+        """The attempt's end is known to all; what is kept of it may go when room is needed.
+
+        A later `stop` is answered as if it had never been seen. There is no later `start`: the
+        prefix of the decisions keeps it away.
+        """
         ...
 
     async def close(self) -> None:

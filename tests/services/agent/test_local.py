@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from atoll.agent.backends.local import group_name
 from atoll.agent.localrun.cgroups import find_cgroups
 from atoll.core.model.lifecycle import AttemptEvent
 from atoll.core.model.reason import ReasonCode
@@ -169,7 +170,7 @@ async def test_memory_beyond_its_limit_is_not_given(opened: Opened, tasks: int) 
     end = await opened.end(attempt(1))
     assert (end.event, end.reason) == (FINISHED, ReasonCode.EXIT_NONZERO)
     assert "536870912" not in await text(opened, 1)
-    if find_cgroups("atoll-c1").memory is not None:
+    if find_cgroups(group_name(opened.settings)).memory is not None:
         assert "more than its 64 MiB" in end.message
     else:
         assert "MemoryError" in await text(opened, 1)

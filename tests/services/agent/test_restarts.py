@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from atoll.agent.backends.local import group_name
+from atoll.agent.localrun.cgroups import find_cgroups
 from atoll.agent.settings import AgentSettings
 from atoll.core.model.ids import AttemptId
 from atoll.core.model.lifecycle import AttemptEvent
@@ -59,6 +61,7 @@ async def killable(make: Make, dispatch: FakeDispatch, folder: Path) -> AsyncIte
     process = AgentProcess(make(folder, dispatch))
     yield Killable(process, folder / "marks")
     await process.kill()
+    find_cgroups(group_name(process.settings)).tidy()
 
 
 @pytest.fixture(params=[simulated, local], ids=["simulated", "local"])
@@ -231,7 +234,7 @@ async def test_a_guarded_run_is_over_when_its_agent_comes_back_too_late(
     await dispatch.until(lambda: dispatch.ended(attempt(1)))
     assert dispatch.end_of(attempt(1)).event is STOPPED
     assert dispatch.end_of(attempt(1)).reason is ReasonCode.STOPPED_BY_GUARD
-    await process.kill()
+    await process.terminate()
 
 
 async def test_a_data_folder_has_one_agent(dispatch: FakeDispatch, sim: Killable) -> None:

@@ -36,6 +36,22 @@ async def test_an_attempt_is_started_reported_and_forgotten(
     await eventually(lambda: not memory.attempts and not memory.reports)
 
 
+async def test_a_stop_of_what_is_long_over_is_answered_and_forgotten(
+    dispatch: FakeDispatch, agent: Running
+) -> None:
+    await agent.start()
+    dispatch.start_attempt(attempt(1), job(), on(0))
+    dispatch.push()
+    await dispatch.until(lambda: dispatch.ended(attempt(1)))
+    assert agent.parts is not None
+    memory = agent.parts.journal.memory
+    await eventually(lambda: not memory.attempts)
+    dispatch.stop_attempt(attempt(1))
+    dispatch.push()
+    await dispatch.until(lambda: dispatch.events(attempt(1)) == [STARTED, FINISHED, STOPPED])
+    await eventually(lambda: not memory.attempts and not memory.reports)
+
+
 async def test_decisions_that_come_again_start_nothing_again(
     dispatch: FakeDispatch, agent: Running
 ) -> None:

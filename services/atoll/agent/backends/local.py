@@ -6,6 +6,7 @@ will ever know how it ended.
 """
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
@@ -50,9 +51,10 @@ class LocalBackend:
         self._folders = Folders(settings.data_dir)
         self._events = Events()
         self._floor = Floor()
+        self._cgroups = find_cgroups(group_name(settings))
         site = Site(
             lease=self._lease,
-            cgroups=find_cgroups(f"atoll-{settings.cluster}"),
+            cgroups=self._cgroups,
             base_env=inherited(settings.pass_env),
             max_grace_s=settings.max_grace_s,
         )
@@ -138,6 +140,7 @@ class LocalBackend:
             self._looking.cancel()
             await asyncio.gather(self._looking, return_exceptions=True)
         await self._keeper.close()
+        self._cgroups.tidy()
 
     def _objection(self, order: StartOrder) -> Refusal | None:
         objection = self._floor.objection(order.tasks, self._node)
@@ -197,6 +200,12 @@ class LocalBackend:
 def make(settings: AgentSettings, clock: Clock) -> LocalBackend:
     """This machine; raises BadDescription when the devices file is wrong."""
     return LocalBackend(settings, clock)
+
+
+def group_name(settings: AgentSettings) -> str:
+    """Of this agent's control group: two agents of one machine must not share one."""
+    folder = hashlib.sha256(str(settings.data_dir.resolve()).encode()).hexdigest()
+    return f"atoll-{settings.cluster}-{folder[:12]}"
 
 
 def _not_found(attempt: AttemptId) -> NotFound:

@@ -149,6 +149,7 @@ class SimulatedBackend:
     def forget(self, attempt: AttemptId) -> None:
         """Its end is known; its output stays until there are too many others."""
         self._stopped.discard(attempt)
+        self._engine.forget(attempt)
 
     async def close(self) -> None:
         """Let go; the runs go on in the ledger."""
@@ -164,8 +165,7 @@ class SimulatedBackend:
         task.add_done_callback(self._tasks.discard)
 
     def _known(self, attempt: AttemptId) -> bool:
-        engine = self._engine
-        return attempt in engine.live or attempt in engine.ended or attempt in self._stopped
+        return attempt in self._stopped or self._engine.find(attempt) is not None
 
     async def _patience(self, attempt: AttemptId) -> None:
         if self.faults.delay_s:
@@ -252,7 +252,7 @@ class SimulatedBackend:
             self._changed.set()
 
     def _run(self, attempt: AttemptId) -> Run:
-        run = self._engine.live.get(attempt) or self._engine.ended.get(attempt)
+        run = self._engine.find(attempt)
         if run is None:
             raise _not_found(attempt)
         return run

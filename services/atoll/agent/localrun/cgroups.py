@@ -1,6 +1,8 @@
 """Limits by control groups, of version 1 and 2, where they can be written."""
 
 import os
+import signal
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -15,6 +17,8 @@ SELF: Final = Path("/proc/self/cgroup")
 PERIOD_US: Final = 100_000
 LEAST_QUOTA_US: Final = 1_000
 CONTROLLERS: Final = ("cpu", "memory")
+KILL_TRIES: Final = 40
+KILL_WAIT_S: Final = 0.05
 LEAF: Final = "atoll-agent"
 """Where the agent itself is, beside the groups of its runs: DelegateSubgroup= of its unit."""
 
@@ -44,6 +48,11 @@ class Cgroups:
         """The folders of the groups of that name."""
         return tuple(dict.fromkeys(base / name for base in (self.cpu, self.memory) if base))
 
+    def tidy(self) -> None:
+        """Remove what find_cgroups made, unless runs are still in it."""
+        for base in {base for base in (self.cpu, self.memory) if base}:
+            quietly(base.rmdir)
+
     def _limit_cpu(self, folder: Path, quota_us: int) -> None:
         if self.unified:
             (folder / "cpu.max").write_text(f"{quota_us} {PERIOD_US}")
@@ -70,14 +79,17 @@ def find_cgroups(name: str, *, root: Path = ROOT, own: Path = SELF) -> Cgroups:
 
 
 def kill_group(folder: Path) -> None:
-    """Kill whatever is in a group, and remove it."""
-    try:
-        pids = [int(pid) for pid in (folder / "cgroup.procs").read_text().split()]
-    except OSError:
-        return
-    for pid in pids:
-        quietly(os.kill, pid, 9)
-    quietly(folder.rmdir)
+    """Kill whatever is in a group, and remove it when the dead have left. Blocks."""
+    for _ in range(KILL_TRIES):
+        try:
+            pids = [int(pid) for pid in (folder / "cgroup.procs").read_text().split()]
+            for pid in pids:
+                quietly(os.kill, pid, signal.SIGKILL)
+            folder.rmdir()
+        except FileNotFoundError:
+            return
+        except OSError:
+            threading.Event().wait(KILL_WAIT_S)
 
 
 def _own_paths(own: Path) -> dict[str, str]:

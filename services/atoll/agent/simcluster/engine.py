@@ -23,7 +23,10 @@ from atoll.runtime import failpoints
 
 TICK_S: Final = 0.005
 """Ends that are due within a tick are written together."""
-KEPT_ENDED: Final = 50_000
+FOUND_ENDED: Final = 50_000
+"""Ended runs that are looked at when the ledger is read; nobody waits for older ones."""
+KEPT_ENDED: Final = 5_000
+"""Runs whose end is known to all that can still tell their output."""
 
 STOPPED_BY: Final[Mapping[str, ReasonCode | None]] = {
     "STOPPED": None,
@@ -44,6 +47,8 @@ class Engine:
     ) -> None:
         self.live: dict[AttemptId, Run] = {}
         self.ended: OrderedDict[AttemptId, Run] = OrderedDict()
+        """Until their end is known to all."""
+        self.known: OrderedDict[AttemptId, Run] = OrderedDict()
         self._clock = clock
         self._ledger = ledger
         self._floor = floor
@@ -92,6 +97,17 @@ class Engine:
         if not run.stopping:
             run.stopping = True
             self._push(self.now() + within_s, run.attempt, "STOPPED")
+
+    def find(self, attempt: AttemptId) -> Run | None:
+        """A run that is live, or has ended not too long ago."""
+        return self.live.get(attempt) or self.ended.get(attempt) or self.known.get(attempt)
+
+    def forget(self, attempt: AttemptId) -> None:
+        """The end of a run is known to all."""
+        if (run := self.ended.pop(attempt, None)) is not None:
+            self.known[attempt] = run
+            if len(self.known) > KEPT_ENDED:
+                self.known.popitem(last=False)
 
     async def unwind(self, run: Run) -> None:
         """End the part of a gang that was bound; emits nothing."""
@@ -183,8 +199,6 @@ class Engine:
         self._guarded.discard(run.attempt)
         self._floor.release(run.attempt, run.tasks)
         self.ended[run.attempt] = run
-        if len(self.ended) > KEPT_ENDED:
-            self.ended.popitem(last=False)
 
     def _write(self, ends: list[tuple[dict[str, Any], Run]]) -> None:
         if ends:
@@ -202,6 +216,8 @@ class Engine:
         elif entry["t"] == "stop" and (run := self.live.get(entry["attempt"])) is not None:
             run.ended, run.how, run.exit_code = entry["at"], entry["how"], entry["exit"]
             self._let_go(run)
+            if len(self.ended) > FOUND_ENDED:
+                self.ended.popitem(last=False)
 
 
 def event_of(run: Run) -> RunEvent:

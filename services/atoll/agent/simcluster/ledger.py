@@ -13,6 +13,7 @@ from atoll.agent.grouplog import GroupLog
 
 FILE: Final = "ledger.jsonl"
 LEASE_FILE: Final = "lease.json"
+BLOCK_BYTES: Final = 1 << 16
 
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
@@ -22,13 +23,13 @@ class Ledger:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._entries = tuple(_read(folder / FILE))
+        _cut_torn_line(folder / FILE)
         self._log = GroupLog(folder / FILE)
 
-    def entries(self) -> tuple[Mapping[str, Any], ...]:
-        """What earlier processes wrote; once, as they are let go then."""
-        entries, self._entries = self._entries, ()
-        return entries
+    def entries(self) -> Iterator[Mapping[str, Any]]:
+        """What is in it, to be read before anything is appended."""
+        with (self._folder / FILE).open("rb") as file:
+            yield from map(json.loads, file)
 
     async def append(self, *entries: Mapping[str, Any]) -> None:
         """Return when the entries are durable; raises LogBroken."""
@@ -52,14 +53,17 @@ class Ledger:
         await self._log.close()
 
 
-def _read(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Whole lines; a torn one at the end is cut off, as nothing was reported of it."""
+def _cut_torn_line(path: Path) -> None:
+    """Nothing was reported of a line that did not reach the disk whole."""
     if not path.exists():
         return
-    data = path.read_bytes()
-    end = data.rfind(b"\n") + 1
-    if end < len(data):
-        with path.open("r+b") as file:
-            file.truncate(end)
-    for line in data[:end].splitlines():
-        yield json.loads(line)
+    with path.open("r+b") as file:
+        end = file.seek(0, 2)
+        while end > 0:
+            begin = max(0, end - BLOCK_BYTES)
+            file.seek(begin)
+            newline = file.read(end - begin).rfind(b"\n")
+            end = begin + newline + 1
+            if newline >= 0 or begin == 0:
+                break
+        file.truncate(end)
