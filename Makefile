@@ -92,10 +92,11 @@ lint-protos: $(STAMP) ## buf lint, no breaking change, generated code is current
 	$(BIN)/python tools/gen_protos.py --check
 
 .PHONY: lint-deploy
-lint-deploy: $(STAMP) ## Dockerfiles, compose files, Kubernetes manifests
+lint-deploy: $(STAMP) ## Dockerfiles, compose files, Kubernetes manifests, alert rules
 	$(if $(DOCKERFILES),$(BIN)/hadolint --no-color --ignore DL3008 $(DOCKERFILES))
 	$(if $(strip $(COMPOSE_FILES)),$(BIN)/compose-lint check $(COMPOSE_FILES))
 	$(if $(MANIFESTS),$(BIN)/kubernetes-validate --strict --quiet $(MANIFESTS))
+	$(BIN)/python -m tools.lint_rules
 
 .PHONY: format
 format: $(STAMP) ## let ruff fix and format what it can

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that the tests use, or tells what is missing.
+# Installs the Debian packages that tests and lints use, or tells what is missing.
 # Never starts a daemon: the tests start their own servers and end them.
 set -euo pipefail
 
 PACKAGES=()
 command -v etcd >/dev/null || PACKAGES+=(etcd-server)
+command -v promtool >/dev/null || PACKAGES+=(prometheus)
 
 deny_daemons() {
     local policy=/usr/sbin/policy-rc.d
@@ -20,6 +21,7 @@ fi
 if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
     echo "setup: missing: ${PACKAGES[*]} (Debian: sudo apt-get install --no-install-recommends ${PACKAGES[*]})." >&2
     echo "setup: the wheel's etcd serves a demo; tests that kill etcd need 3.4.22 or a later 3.4." >&2
+    echo "setup: promtool, of prometheus, checks the alert rules in make lint." >&2
     exit 0
 fi
 deny_daemons
