@@ -17,9 +17,9 @@ from tests.services.dispatch.worlds import World, node
 from tests.support.waiting import eventually
 
 
-async def opened(world: World) -> FakeAgent:
+async def opened(world: World, *, redis: bool = True) -> FakeAgent:
     """An agent with a node and an open session."""
-    agent = await world.agent(await world.replica())
+    agent = await world.agent(await world.replica(redis=redis))
     await agent.open()
     await agent.inventory(1, [node()])
     await eventually(lambda: has_nodes(world, agent.cluster))
@@ -146,6 +146,13 @@ async def test_while_redis_is_down_decisions_come_from_the_store(memory_world: W
     stream.down = False
     await memory_world.run(5)
     await got(agent, 10)
+
+
+async def test_without_redis_decisions_come_from_the_store(world: World) -> None:
+    agent = await opened(world, redis=False)
+    for _ in range(3):
+        await world.run(5, publish=False)
+    await got(agent, 15)
 
 
 async def test_an_unsent_start_that_was_taken_back_arrives_as_void(world: World) -> None:

@@ -100,8 +100,8 @@ class World:
         self.exits = AsyncExitStack()
         self._fence: Fence | None = None
 
-    async def replica(self, **settings: object) -> Running:
-        """Start a replica."""
+    async def replica(self, *, redis: bool = True, **settings: object) -> Running:
+        """Start a replica, with Redis or without."""
         clock, ids = SystemClock(), SystemIds()
         told = DispatchSettings.model_validate({
             "listen": "127.0.0.1:0",
@@ -112,7 +112,7 @@ class World:
         supervisor = Supervisor(clock, ids)
         replica = Replica(
             self._replicas.stores.dispatch,
-            self._replicas.stream,
+            self._replicas.stream if redis else None,
             self._replicas.hints,
             settings=told,
             holder=lambda: server.address,

@@ -124,11 +124,12 @@ class Repairer:
         if not asked:
             return []
         lane = session.lane
-        found = await self._store.decisions_after(session.cluster, lane.read, limit=asked)
-        if found and found[0].number > lane.read + 1:
-            session.end(_forgotten(lane.read + 1, found[0].number - 1))
-        elif lane.offer_all(found):
+        after, head = lane.read, lane.head
+        found = await self._store.decisions_after(session.cluster, after, limit=asked)
+        if lane.offer_all(found):
             self._table.want_push()
+        elif not found and head > after:
+            session.end(_forgotten(after + 1, head))
         return found
 
     async def _drop(self, session: Session, number: int) -> None:
@@ -149,6 +150,7 @@ def _listens(session: Session) -> bool:
 
 def _forgotten(first: int, last: int) -> FailedPrecondition:
     return FailedPrecondition(
-        f"decisions {first} to {last} are no longer kept; begin with a fresh journal",
+        f"decision {first} (of {last}) is no longer kept: the agent's journal is an old copy;"
+        " begin with a fresh one",
         code=ErrorCode.WRONG_STATE,
     )
