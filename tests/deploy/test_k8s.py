@@ -8,7 +8,7 @@ from tests.deploy.manifests import K8S, ROOT, Yaml, containers, objects, pods
 OBJECTS = objects()
 PODS = dict(pods())
 SECRETS = {"atoll-store", "atoll-tls", "atoll-etcd", "atoll-agent-tls"}
-"""Those that docs/deploy.md says how to make."""
+GUIDE = (ROOT / "docs" / "deploy.md").read_text()
 
 
 def names(kind: str) -> set[str]:
@@ -21,6 +21,18 @@ def test_every_file_is_a_resource_of_the_kustomization() -> None:
     assert set(listed["resources"]) == files
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert listed["images"] == [{"name": "atoll", "newTag": version}]
+
+
+def test_the_guide_names_every_secret() -> None:
+    used = {
+        volume["secret"]["secretName"]
+        for pod in PODS.values()
+        for volume in pod["volumes"]
+        if "secret" in volume
+    }
+    assert used == SECRETS
+    for secret in SECRETS:
+        assert f"| `{secret}` |" in GUIDE
 
 
 def test_everything_is_in_the_namespace() -> None:
