@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 
 from atoll.core.engine.masks import Masks
-from atoll.core.engine.room_kernels import room_on
-from atoll.core.engine.score_kernels import NO, look_at, score
+from atoll.core.engine.room_kernels import count_room
+from atoll.core.engine.score_kernels import NO, Scoring, look_at, score
 from atoll.core.engine.scoring import scoring_for
 from atoll.core.engine.tree_kernels import Trees, best, build, refresh
 from atoll.core.model.plan import PendingJob, TaskPlacement
@@ -90,15 +90,23 @@ def test_room_on_a_node_is_the_number_of_tasks_that_then_go_there(case: Given) -
     snapshot = world.freeze(2.0)
     statement = Statement(snapshot.nodes, snapshot.hardware, snapshot.shapes)
     scoring = scoring_for(snapshot, snapshot.shapes, policies().score.weights())
+    rows = np.arange(len(snapshot.names))
+    everywhere, counts = np.ones(len(rows), np.bool_), np.zeros(len(rows), np.int64)
     for number, shape in enumerate(snapshot.shape_values):
         for row in range(len(snapshot.names) if shape else 0):
             mark = statement.checkpoint()
-            expected = room_on(statement.nodes, scoring, number, row, 9)
+            count_room(statement.nodes, scoring, number, everywhere, 9, rows[row : row + 1], counts)
             placed = 0
             while placed < 9 and statement.allocate(number, row, job=0, group=0):
                 placed += 1
             statement.rollback(mark)
-            assert placed == expected
+            assert placed == counts[row]
+
+
+def score_of(statement: Statement, scoring: Scoring, shape: int, *, row: int) -> int:
+    models, cuts, shapes, weights, seen, trial, _ = scoring
+    node = look_at(statement.nodes, models, row, seen)
+    return score(node, cuts, shapes, weights, seen, trial, shape)
 
 
 @given(givens())
@@ -110,7 +118,7 @@ def test_a_score_says_no_exactly_when_the_task_cannot_be_placed(case: Given) -> 
     scoring = scoring_for(snapshot, snapshot.shapes, policies().score.weights())
     for number, shape in enumerate(snapshot.shape_values):
         for row in range(len(snapshot.names) if shape else 0):
-            value = score(look_at(statement.nodes, scoring, row), scoring, number)
+            value = score_of(statement, scoring, number, row=row)
             mark = statement.checkpoint()
             assert statement.allocate(number, row, job=0, group=0) == (value != NO)
             statement.rollback(mark)
@@ -139,9 +147,7 @@ def test_a_tree_knows_the_best_node_after_every_change(case: Given) -> None:
     build(statement.nodes, scoring, trees)
     for column, (_, number) in enumerate(asked):
         scores = [
-            score(look_at(statement.nodes, scoring, row), scoring, number)
-            if allowed[column][row]
-            else NO
+            score_of(statement, scoring, number, row=row) if allowed[column][row] else NO
             for row in range(len(snapshot.names))
         ]
         expected = int(np.argmin(scores)) if min(scores) != NO else -1

@@ -17,6 +17,7 @@ def njit(
     cache: bool = ...,
     error_model: str = ...,
     fastmath: bool | set[str] = ...,
+    forceinline: bool = ...,
     inline: str = ...,
     locals: dict[str, Any] = ...,
     nogil: bool = ...,

@@ -28,6 +28,7 @@ from atoll.core.engine.run_kernels import (
     take_quota,
 )
 from atoll.core.engine.scoring import scoring_for
+from atoll.core.engine.sentences import no_room_reason
 from atoll.core.engine.tree_kernels import Trees, refresh
 from atoll.core.engine.why import Sight, reasons
 from atoll.core.model.plan import GangRequest, Plan, Waiting
@@ -46,6 +47,8 @@ class CycleLimits:
 
     max_placements: int = 4096
     """Jobs placed in one plan, at most."""
+    max_explained: int = 16
+    """Distinct requests whose wait is told with numbers; of others only that there is no room."""
 
 
 def plan(
@@ -65,7 +68,7 @@ def plan(
     cycle = _Cycle(snapshot, policies, now=now, rng=rng)
     cycle.run(limits.max_placements, memo or Memo())
     placed = Assembler(snapshot, cycle.statement).placements()
-    return Plan(placements=placed, waiting=cycle.waiting())
+    return Plan(placements=placed, waiting=cycle.waiting(limits.max_explained))
 
 
 class _Cycle:
@@ -115,13 +118,13 @@ class _Cycle:
             else:
                 return
 
-    def waiting(self) -> tuple[Waiting, ...]:
+    def waiting(self, explained: int) -> tuple[Waiting, ...]:
         """The classes that were tried and did not fit, in the order of their jobs."""
         line = self.lineup.line
         blocked = np.flatnonzero(line.state != WAITING)
         head = line.next[blocked]
         order = np.lexsort((line.job[head], line.submitted_at[head], line.key[blocked]))
-        return tuple(self._waiting(int(group)) for group in blocked[order])
+        return tuple(self._waiting(int(group), explained) for group in blocked[order])
 
     def _gang(self, group: int, trees: Trees) -> int:
         line = self.lineup.line
@@ -159,21 +162,18 @@ class _Cycle:
         left = [int(quota.limit[n] - quota.used[n]) for n in view.limits]
         return max(0, min(left, default=UNLIMITED))
 
-    def _waiting(self, group: int) -> Waiting:
+    def _waiting(self, group: int, explained: int) -> Waiting:
         view, line = self.snapshot.queue.classes[group], self.lineup.line
         placed = int(line.next[group] - self.snapshot.queue.first[group])
-        return Waiting(
-            queue=view.queue,
-            request=view.request,
-            jobs=view.jobs - placed,
-            reasons=self._reasons(view, at_limit=bool(line.state[group] == AT_LIMIT)),
-        )
+        if line.state[group] == AT_LIMIT:
+            why = limit_reasons(view, self.snapshot, used=self.lineup.quota.used)
+        else:
+            why = self._reasons(view, explained)
+        return Waiting(view.queue, view.request, view.jobs - placed, why)
 
-    def _reasons(self, view: ClassView, *, at_limit: bool) -> tuple[Reason, ...]:
-        if at_limit:
-            return limit_reasons(view, self.snapshot, used=self.lineup.quota.used)
+    def _reasons(self, view: ClassView, explained: int) -> tuple[Reason, ...]:
         known = self._explained.get(view.request)
-        if known is None:
+        if known is None and len(self._explained) < explained:
             sight = Sight(self.snapshot, self.statement.nodes, self.scoring, self.masks)
             known = self._explained[view.request] = reasons(sight, view.request, view.shapes)
-        return known
+        return known or (no_room_reason(),)

@@ -25,20 +25,23 @@ def pack(
     Stops before a task whose charge is more than what is left then; the charge returned
     includes it. There must be room in the journal.
     """
+    models, cuts, shapes, weights, seen, trial, _ = scoring
     scores = np.empty(rows.shape[0], np.int32)
     for i in range(rows.shape[0]):
-        scores[i] = score(look_at(nodes, scoring, rows[i]), scoring, shape)
+        node = look_at(nodes, models, rows[i], seen)
+        scores[i] = score(node, cuts, shapes, weights, seen, trial, shape)
     units = 0
     for placed in range(count):
         i = _least(scores)
         if i < 0:
             return placed, units
-        units += place(nodes, scoring.hardware, scoring.shapes, journal, shape, rows[i])
+        units += place(nodes, models, cuts, shapes, journal, shape, rows[i])
         if units > units_left:
             journal.size[0] -= 1
             give_tasks(nodes, journal.uses, journal.size[0], journal.size[0] + 1)
             return placed, units
-        scores[i] = score(look_at(nodes, scoring, rows[i]), scoring, shape)
+        node = look_at(nodes, models, rows[i], seen)
+        scores[i] = score(node, cuts, shapes, weights, seen, trial, shape)
     return count, units
 
 

@@ -31,19 +31,7 @@ from atoll.core.state.fit_kernels import (
 
 
 @njit(cache=True, nogil=True)
-def room(
-    nodes: Nodes, scoring: Scoring, shape: int, allowed: NDArray[np.bool_], most: int
-) -> NDArray[np.int64]:
-    """(N) how many tasks of `shape` every allowed node holds by itself, up to `most`."""
-    counts = np.zeros(nodes.id.shape[0], np.int64)
-    for row in range(counts.shape[0]):
-        if allowed[row]:
-            counts[row] = room_on(nodes, scoring, shape, row, most)
-    return counts
-
-
-@njit(cache=True, nogil=True)
-def update_room(
+def count_room(
     nodes: Nodes,
     scoring: Scoring,
     shape: int,
@@ -52,17 +40,26 @@ def update_room(
     rows: NDArray[np.int64],
     counts: NDArray[np.int64],
 ) -> None:
-    """Count some rows anew."""
-    for i in range(rows.shape[0]):
-        row = rows[i]
-        if allowed[row]:
-            counts[row] = room_on(nodes, scoring, shape, row, most)
+    """Write to counts[row] how many tasks of `shape` each row holds by itself, up to `most`."""
+    models, cuts, shapes, _, seen, _, _ = scoring
+    shares = shapes[shape, SHAPE_SHARES]
+    form = shapes[shape, SHAPE_FORM]
+    for row in rows:
+        counts[row] = 0
+        count = _by_amounts(nodes, shapes, shape, row, most) if allowed[row] else 0
+        if count > 0 and form != FORM_NONE:
+            look(nodes, models, row, seen)
+            if form == FORM_WHOLE:
+                count = min(count, whole_free(seen, shapes, shape) // shares)
+            elif form == FORM_SLICES:
+                count = min(count, slices_free(seen, cuts, shapes, shape) // shares)
+            else:
+                count = min(count, _shares_free(seen, shapes, shape))
+        counts[row] = count
 
 
-@njit(cache=True, nogil=True)
-def room_on(nodes: Nodes, scoring: Scoring, shape: int, row: int, most: int) -> int:
-    """How many tasks of `shape` node `row` holds, up to `most`."""
-    shapes = scoring.shapes
+@njit(cache=True, nogil=True, forceinline=True)
+def _by_amounts(nodes: Nodes, shapes: Shapes, shape: int, row: int, most: int) -> int:
     free_cpu, free_memory = nodes.cpu_free[row], nodes.memory_free[row]
     cpu, memory = shapes[shape, SHAPE_CPU], shapes[shape, SHAPE_MEMORY]
     if free_cpu < cpu or free_memory < memory:
@@ -70,19 +67,7 @@ def room_on(nodes: Nodes, scoring: Scoring, shape: int, row: int, most: int) -> 
     count = most
     if cpu > 0:
         count = min(count, free_cpu // cpu)
-    if memory > 0:
-        count = min(count, free_memory // memory)
-    form = shapes[shape, SHAPE_FORM]
-    if form == FORM_NONE:
-        return int(count)
-    view = scoring.seen
-    look(nodes, scoring.hardware.models, row, view)
-    if form == FORM_WHOLE:
-        return int(min(count, whole_free(view, shapes, shape) // shapes[shape, SHAPE_SHARES]))
-    if form == FORM_SLICES:
-        slices = slices_free(view, scoring.hardware.cuts, shapes, shape)
-        return int(min(count, slices // shapes[shape, SHAPE_SHARES]))
-    return int(min(count, _shares_free(view, shapes, shape)))
+    return int(min(count, free_memory // memory) if memory > 0 else count)
 
 
 @njit(cache=True, nogil=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from atoll.core.engine.room_kernels import room, update_room
+from atoll.core.engine.room_kernels import count_room
 from atoll.core.engine.score_kernels import Scoring
 from atoll.core.state.statement import Statement
 
@@ -37,11 +37,11 @@ class Rooms:
         key = (shape, id(allowed), most)
         known = self._known.get(key)
         if known is None:
-            counts = room(nodes, self.scoring, shape, allowed, most)
             # Keeps the mask alive too, so that no other gets its id.
-            known = self._known[key] = _Known(counts, allowed, mark)
-        elif known.mark < mark:
+            known = self._known[key] = _Known(np.zeros(len(allowed), np.int64), allowed, mark)
+            rows = np.flatnonzero(allowed)
+        else:
             rows = self.statement.rows_since(known.mark)
-            update_room(nodes, self.scoring, shape, allowed, most, rows, known.counts)
-            known.mark = mark
+        count_room(nodes, self.scoring, shape, allowed, most, rows, known.counts)
+        known.mark = mark
         return known.counts

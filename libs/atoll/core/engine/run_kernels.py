@@ -6,8 +6,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from atoll.core.engine.score_kernels import Scoring
-from atoll.core.engine.tree_kernels import Trees, best, refresh_row
+from atoll.core.engine.score_kernels import Scoring, look_at
+from atoll.core.engine.tree_kernels import Trees, best, climb, score_columns
 from atoll.core.state.columns import Nodes
 from atoll.core.state.fit_kernels import charge, pick
 from atoll.core.state.statement_kernels import Journal, has_room, place
@@ -95,7 +95,7 @@ def run(
     return DONE, placed
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _place_next(
     nodes: Nodes,
     scoring: Scoring,
@@ -105,23 +105,23 @@ def _place_next(
     journal: Journal,
     group: int,
 ) -> bool:
+    models, cuts, shapes, _, seen, _, out = scoring
     line.state[group] = NO_PLACE
     for i in range(line.first_column[group], line.first_column[group + 1]):
-        column = line.column[i]
-        row = best(trees.least, column)
+        row = best(trees.least, line.column[i])
         if row < 0:
             continue
-        shape = trees.shape[column]
-        out, seen = scoring.out, scoring.seen
-        shares = pick(nodes, scoring.hardware, scoring.shapes, shape, row, seen, out, 0)
-        units = charge(scoring.hardware, scoring.shapes, shape, seen, out, 0, shares)
+        shape = trees.shape[line.column[i]]
+        shares = pick(nodes, models, cuts, shapes, shape, row, seen, out, 0)
+        units = charge(cuts, shapes, shape, seen, out, 0, shares)
         if not take_quota(line, quota, group, units):
             line.state[group] = AT_LIMIT
             continue
         journal.job[journal.size[0]] = line.next[group]
         journal.group[journal.size[0]] = 0
-        place(nodes, scoring.hardware, scoring.shapes, journal, shape, row)
-        refresh_row(nodes, scoring, trees, row)
+        place(nodes, models, cuts, shapes, journal, shape, row)
+        score_columns(look_at(nodes, models, row, seen), scoring, trees, row)
+        climb(trees.least, row)
         line.state[group] = WAITING
         return True
     return False

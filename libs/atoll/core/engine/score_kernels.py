@@ -16,6 +16,8 @@ from atoll.core.state.columns import (
     SHAPE_MEMORY,
     SHAPE_PROFILE,
     SHAPE_SHARES,
+    Cuts,
+    Models,
     Nodes,
     Shapes,
 )
@@ -25,7 +27,6 @@ from atoll.core.state.fit_kernels import (
     VIEW_STATE,
     WHOLE,
     Devices,
-    Hardware,
     View,
     best_share,
     best_slice,
@@ -53,9 +54,14 @@ NodeView = tuple[int, int, float, float, int, int]
 
 
 class Scoring(NamedTuple):
-    """What scores depend on besides the nodes, and room to work in."""
+    """What scores depend on besides the nodes, and room to work in.
 
-    hardware: Hardware
+    Kernels take it apart before their loops: a bundle of arrays that is passed on for every
+    node costs more than the score itself.
+    """
+
+    models: Models
+    cuts: Cuts
     shapes: Shapes
     weights: NDArray[np.int64]
     seen: View
@@ -63,11 +69,10 @@ class Scoring(NamedTuple):
     out: Devices
 
 
-@njit(cache=True, nogil=True)
-def look_at(nodes: Nodes, scoring: Scoring, row: int) -> NodeView:
-    """Look at a node: the devices go to `scoring.seen`, the rest is returned."""
-    seen = scoring.seen
-    look(nodes, scoring.hardware.models, row, seen)
+@njit(cache=True, nogil=True, forceinline=True)
+def look_at(nodes: Nodes, models: Models, row: int, seen: View) -> NodeView:
+    """Look at a node: the devices go to `seen`, the rest is returned."""
+    look(nodes, models, row, seen)
     untouched, devices = 0, 0
     for device in range(seen.shape[1]):
         untouched += seen[VIEW_FREE, device] == WHOLE or seen[VIEW_STATE, device] == 0
@@ -79,19 +84,27 @@ def look_at(nodes: Nodes, scoring: Scoring, row: int) -> NodeView:
     return free_cpu, free_memory, cpu_scale, memory_scale, untouched, devices
 
 
-@njit(cache=True, nogil=True)
-def score(node: NodeView, scoring: Scoring, shape: int) -> int:
-    """Score of one task of `shape` on the node that was looked at last."""
-    if scoring.shapes[shape, SHAPE_FORM] == FORM_SLICES:
-        return _slices(node, scoring, shape)
-    return plain_score(node, scoring.seen, scoring.shapes, scoring.weights, shape)
-
-
-@njit(cache=True, nogil=True)
-def plain_score(
-    node: NodeView, seen: View, shapes: Shapes, weights: NDArray[np.int64], shape: int
+@njit(cache=True, nogil=True, forceinline=True)
+def score(
+    node: NodeView,
+    cuts: Cuts,
+    shapes: Shapes,
+    weights: NDArray[np.int64],
+    seen: View,
+    trial: View,
+    shape: int,
 ) -> int:
-    """The same for shapes without slices, when every nanosecond counts."""
+    """Score of one task of `shape` on the node that was looked at."""
+    if shapes[shape, SHAPE_FORM] == FORM_SLICES:
+        return slice_score(node, cuts, shapes, weights, seen, trial, shape)
+    return plain_score(node, shapes, weights, seen, shape)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def plain_score(
+    node: NodeView, shapes: Shapes, weights: NDArray[np.int64], seen: View, shape: int
+) -> int:
+    """Score of a shape that asks for no slices."""
     total = _base(node, shapes, weights, shape)
     if total == NO:
         return NO
@@ -115,7 +128,7 @@ def plain_score(
     return int(min(total, NO - 1))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _base(node: NodeView, shapes: Shapes, weights: NDArray[np.int64], shape: int) -> int:
     cpu_left = node[0] - shapes[shape, SHAPE_CPU]
     memory_left = node[1] - shapes[shape, SHAPE_MEMORY]
@@ -126,23 +139,31 @@ def _base(node: NodeView, shapes: Shapes, weights: NDArray[np.int64], shape: int
 
 
 @njit(cache=True, nogil=True)
-def _slices(node: NodeView, scoring: Scoring, shape: int) -> int:
-    shapes, w, cuts, view = scoring.shapes, scoring.weights, scoring.hardware.cuts, scoring.trial
-    total = _base(node, shapes, w, shape)
+def slice_score(
+    node: NodeView,
+    cuts: Cuts,
+    shapes: Shapes,
+    weights: NDArray[np.int64],
+    seen: View,
+    trial: View,
+    shape: int,
+) -> int:
+    """Score of a shape that asks for slices."""
+    total = _base(node, shapes, weights, shape)
     if total == NO:
         return NO
     # Slices are taken one by one, so they are tried out on a copy.
-    view[:] = scoring.seen
+    trial[:] = seen
     profile, untouched, left = shapes[shape, SHAPE_PROFILE], node[4], 0
     for _ in range(shapes[shape, SHAPE_SHARES]):
-        device = best_slice(view, cuts, shapes, shape)
+        device = best_slice(trial, cuts, shapes, shape)
         if device < 0:
             return NO
-        state, cut = view[VIEW_STATE, device], view[VIEW_CUT, device]
-        total += w[_SLICES_LOST] * cuts.growth[cut, state, profile]
+        state, cut = trial[VIEW_STATE, device], trial[VIEW_CUT, device]
+        total += weights[_SLICES_LOST] * cuts.growth[cut, state, profile]
         untouched -= state == 0
-        view[VIEW_STATE, device] |= cuts.mask[cut, state, profile]
-        left += _SLICE * (_SLICES - ones(view[VIEW_STATE, device] & 255))
-    total += w[_DEVICES_LEFT] * untouched
-    total += w[_BLOCKS_LEFT] * (left // shapes[shape, SHAPE_SHARES])
+        trial[VIEW_STATE, device] |= cuts.mask[cut, state, profile]
+        left += _SLICE * (_SLICES - ones(trial[VIEW_STATE, device] & 255))
+    total += weights[_DEVICES_LEFT] * untouched
+    total += weights[_BLOCKS_LEFT] * (left // shapes[shape, SHAPE_SHARES])
     return int(min(total, NO - 1))

@@ -18,4 +18,5 @@ def scoring_for(snapshot: Snapshot, shapes: Shapes, weights: Weights) -> Scoring
     out = Devices(*(np.zeros(room, np.int64) for _ in range(3)))
     wide = (VIEW_ROWS, snapshot.nodes.model.shape[1])
     seen, trial = np.zeros(wide, np.int64), np.zeros(wide, np.int64)
-    return Scoring(snapshot.hardware, shapes, weights, seen, trial, out)
+    models, cuts = snapshot.hardware
+    return Scoring(models, cuts, shapes, weights, seen, trial, out)

@@ -71,6 +71,13 @@ def together_reason() -> Reason:
     )
 
 
+def no_room_reason() -> Reason:
+    """It does not fit now, and nobody has looked where exactly."""
+    return Reason(
+        ReasonCode.NO_ROOM, "it has no place now", help="explain tells what is short where"
+    )
+
+
 def limit_reason(queue: str, *, used: int, limit: int) -> Reason:
     """A queue is at its limit; both numbers in blocks."""
     return Reason(

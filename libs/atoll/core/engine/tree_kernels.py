@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from atoll.core.engine.score_kernels import NO, Scoring, look_at, plain_score, score
+from atoll.core.engine.score_kernels import NO, NodeView, Scoring, look_at, plain_score, slice_score
 from atoll.core.state.columns import FORM_SLICES, SHAPE_FORM, Nodes
 
 
@@ -32,13 +32,13 @@ class Trees(NamedTuple):
 def build(nodes: Nodes, scoring: Scoring, trees: Trees) -> None:
     """Score every node for the active columns."""
     least = trees.least
+    models, seen = scoring.models, scoring.seen
     size = least.shape[0] // 2
-    for row in range(size):
-        if row < nodes.id.shape[0]:
-            _score_leaf(nodes, scoring, trees, row)
-        else:
-            for column in trees.active:
-                least[size + row, column] = NO
+    for leaf in range(size + nodes.id.shape[0], 2 * size):
+        for column in trees.active:
+            least[leaf, column] = NO
+    for row in range(nodes.id.shape[0]):
+        score_columns(look_at(nodes, models, row, seen), scoring, trees, row)
     for vertex in range(size - 1, 0, -1):
         _play(least, vertex)
 
@@ -46,15 +46,26 @@ def build(nodes: Nodes, scoring: Scoring, trees: Trees) -> None:
 @njit(cache=True, nogil=True)
 def refresh(nodes: Nodes, scoring: Scoring, trees: Trees, rows: NDArray[np.int64]) -> None:
     """Score some nodes anew for the active columns."""
-    for i in range(rows.shape[0]):
-        refresh_row(nodes, scoring, trees, rows[i])
+    models, seen, least = scoring.models, scoring.seen, trees.least
+    for row in rows:
+        score_columns(look_at(nodes, models, row, seen), scoring, trees, row)
+        climb(least, row)
 
 
-@njit(cache=True, nogil=True)
-def refresh_row(nodes: Nodes, scoring: Scoring, trees: Trees, row: int) -> None:
-    """Score one node anew and play its matches up to where nothing changes."""
-    _score_leaf(nodes, scoring, trees, row)
-    _climb(trees.least, (trees.least.shape[0] // 2 + row) // 2)
+@njit(cache=True, nogil=True, forceinline=True)
+def score_columns(node: NodeView, scoring: Scoring, trees: Trees, row: int) -> None:
+    """Score a node that was looked at for the active columns."""
+    _, cuts, shapes, weights, seen, trial, _ = scoring
+    least, allowed, shape, active = trees
+    leaf = least.shape[0] // 2 + row
+    for column in active:
+        least[leaf, column] = NO
+        if allowed[row, column]:
+            number = shape[column]
+            if shapes[number, SHAPE_FORM] == FORM_SLICES:
+                least[leaf, column] = slice_score(node, cuts, shapes, weights, seen, trial, number)
+            else:
+                least[leaf, column] = plain_score(node, shapes, weights, seen, number)
 
 
 @njit(cache=True, nogil=True)
@@ -73,23 +84,9 @@ def best(least: NDArray[np.int32], column: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _score_leaf(nodes: Nodes, scoring: Scoring, trees: Trees, row: int) -> None:
-    least, allowed, shape = trees.least, trees.allowed, trees.shape
-    seen, shapes, weights = scoring.seen, scoring.shapes, scoring.weights
-    leaf = least.shape[0] // 2 + row
-    node = look_at(nodes, scoring, row)
-    for column in trees.active:
-        number = shape[column]
-        if not allowed[row, column]:
-            least[leaf, column] = NO
-        elif shapes[number, SHAPE_FORM] == FORM_SLICES:
-            least[leaf, column] = score(node, scoring, number)
-        else:
-            least[leaf, column] = plain_score(node, seen, shapes, weights, number)
-
-
-@njit(cache=True, nogil=True)
-def _climb(least: NDArray[np.int32], vertex: int) -> None:
+def climb(least: NDArray[np.int32], row: int) -> None:
+    """Play the matches above a node's leaf up to where nothing changes."""
+    vertex = (least.shape[0] // 2 + row) // 2
     while vertex > 0 and _play(least, vertex):
         vertex //= 2
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from atoll.core.engine.domain_kernels import sum_up
 from atoll.core.engine.domains import ladder
 from atoll.core.engine.masks import Masks
-from atoll.core.engine.room_kernels import room
+from atoll.core.engine.room_kernels import count_room
 from atoll.core.engine.score_kernels import Scoring
 from atoll.core.engine.sentences import (
     CLUSTER_CODES,
@@ -50,7 +50,10 @@ class Sight:
     def room(self, request: GangRequest, shape: TaskShape, *, number: int, most: int) -> Counts:
         """(N) how many tasks each node holds by itself, up to `most`."""
         mask = self.masks.allowed(request, shape)
-        return room(self.nodes, self.scoring, number, mask, most)
+        counts = np.zeros(len(mask), np.int64)
+        rows = np.flatnonzero(mask)
+        count_room(self.nodes, self.scoring, number, mask, most, rows, counts)
+        return counts
 
 
 def reasons(
@@ -81,14 +84,18 @@ def node_reasons(sight: Sight, shape: TaskShape, *, codes: Codes, devices: Count
 def _group_reasons(
     sight: Sight, request: GangRequest, *, group: GroupRequest, numbers: Sequence[int]
 ) -> list[Reason]:
-    options = list(zip(group.shapes, numbers, strict=True))
-    rooms = [sight.room(request, s, number=n, most=group.count) for s, n in options]
-    best = max(range(len(options)), key=lambda i: (int(rooms[i].sum()), -i))
-    gang = list(_gang_reasons(sight, request, group=group, rooms=rooms[best]))
-    if not gang and rooms[best].any():
+    looks = [
+        (shape, number, *sight.codes(request, shape, number))
+        for shape, number in zip(group.shapes, numbers, strict=True)
+    ]
+    # The first of those that fit on most nodes: max keeps the first of equals.
+    shape, number, codes, devices = max(looks, key=lambda look: int((look[2] == MAY_GO).sum()))
+    gang = []
+    if group.count > 1 or request.topology is not None:
+        rooms = sight.room(request, shape, number=number, most=group.count)
+        gang = list(_gang_reasons(sight, request, group=group, rooms=rooms))
+    if not gang and (codes == MAY_GO).any():
         return []
-    shape, number = options[best]
-    codes, devices = sight.codes(request, shape, number)
     return gang + node_reasons(sight, shape, codes=codes, devices=devices)
 
 

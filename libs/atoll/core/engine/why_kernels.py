@@ -11,6 +11,7 @@ from atoll.core.engine.score_kernels import Scoring
 from atoll.core.model.reason import ReasonCode
 from atoll.core.policies.interfaces import MAY_GO, WHY_NUMBER
 from atoll.core.state.columns import (
+    ANY,
     FORM_NONE,
     FORM_SLICES,
     FORM_WHOLE,
@@ -18,17 +19,21 @@ from atoll.core.state.columns import (
     MODE_MIG,
     SHAPE_CPU,
     SHAPE_FORM,
+    SHAPE_KIND,
     SHAPE_MEMORY,
     SHAPE_PROFILE,
+    SHAPE_SHARES,
+    Cuts,
+    Models,
     Nodes,
+    Shapes,
 )
 from atoll.core.state.fit_kernels import (
-    NO_FIT,
-    VIEW_CUT,
     VIEW_FREE,
+    View,
+    best_share,
     look,
     of_kind,
-    pick,
     whole_free,
 )
 
@@ -49,59 +54,63 @@ def blockers(
 
     Whole devices and slices are counted; of shares it is the free blocks of the freest device.
     """
+    models, cuts, shapes, _, seen, _, _ = scoring
     codes = np.zeros(rows.shape[0], np.int8)
     devices = np.zeros(rows.shape[0], np.int64)
     for i in range(rows.shape[0]):
-        codes[i] = _blocker(nodes, scoring, shape, rows[i])
-        devices[i] = _available(nodes, scoring, shape, rows[i])
+        row = rows[i]
+        code = FITS
+        if shapes[shape, SHAPE_FORM] != FORM_NONE:
+            look(nodes, models, row, seen)
+            devices[i] = _available(seen, cuts, shapes, shape)
+            code = _absence(nodes, models, cuts, shapes, shape, row)
+            if code == FITS and not _enough(seen, shapes, shape, devices[i]):
+                code = DEVICES_SHORT
+        # What no device could mend comes before what only some device lacks.
+        if code in (FITS, DEVICES_SHORT):
+            if nodes.cpu_free[row] < shapes[shape, SHAPE_CPU]:
+                code = CPU_SHORT
+            elif nodes.memory_free[row] < shapes[shape, SHAPE_MEMORY]:
+                code = MEMORY_SHORT
+        codes[i] = code
     return codes, devices
 
 
-@njit(cache=True, nogil=True)
-def _blocker(nodes: Nodes, scoring: Scoring, shape: int, row: int) -> int:
-    shapes, view = scoring.shapes, scoring.seen
-    if pick(nodes, scoring.hardware, shapes, shape, row, view, scoring.out, 0) != NO_FIT:
-        return FITS
-    if shapes[shape, SHAPE_FORM] != FORM_NONE:
-        kind, profile = _present(nodes, scoring, shape, row)
-        if not kind:
-            return KIND_ABSENT
-        if not profile:
-            return PROFILE_ABSENT
-    if nodes.cpu_free[row] < shapes[shape, SHAPE_CPU]:
-        return CPU_SHORT
-    return MEMORY_SHORT if nodes.memory_free[row] < shapes[shape, SHAPE_MEMORY] else DEVICES_SHORT
-
-
-@njit(cache=True, nogil=True)
-def _present(nodes: Nodes, scoring: Scoring, shape: int, row: int) -> tuple[bool, bool]:
-    shapes, view, charges = scoring.shapes, scoring.seen, scoring.hardware.cuts.charge
-    look(nodes, scoring.hardware.models, row, view)
+@njit(cache=True, nogil=True, forceinline=True)
+def _absence(nodes: Nodes, models: Models, cuts: Cuts, shapes: Shapes, shape: int, row: int) -> int:
     sliced = shapes[shape, SHAPE_FORM] == FORM_SLICES
-    profile = shapes[shape, SHAPE_PROFILE]
-    kind, cut = False, not sliced
-    for device in range(view.shape[1]):
-        mode = scoring.hardware.models.mode[nodes.model[row, device]]
-        if mode == (MODE_MIG if sliced else MODE_BLOCKS) and of_kind(view, shapes, shape, device):
-            kind = True
-            if sliced and profile >= 0:
-                cut = cut or charges[view[VIEW_CUT, device], profile] > 0
-    return kind, cut
+    wanted, profile = shapes[shape, SHAPE_KIND], shapes[shape, SHAPE_PROFILE]
+    code = KIND_ABSENT
+    for device in range(nodes.model.shape[1]):
+        model = nodes.model[row, device]
+        if models.mode[model] != (MODE_MIG if sliced else MODE_BLOCKS):
+            continue
+        if wanted == ANY or models.kind[model] == wanted:
+            cut = not sliced or (profile >= 0 and cuts.charge[models.cut[model], profile] > 0)
+            if cut:
+                return FITS
+            code = PROFILE_ABSENT
+    return code
 
 
-@njit(cache=True, nogil=True)
-def _available(nodes: Nodes, scoring: Scoring, shape: int, row: int) -> int:
-    shapes, view = scoring.shapes, scoring.seen
+@njit(cache=True, nogil=True, forceinline=True)
+def _enough(seen: View, shapes: Shapes, shape: int, available: int) -> bool:
+    if shapes[shape, SHAPE_FORM] in (FORM_WHOLE, FORM_SLICES):
+        return bool(available >= shapes[shape, SHAPE_SHARES])
+    return best_share(seen, shapes, shape) >= 0
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _available(seen: View, cuts: Cuts, shapes: Shapes, shape: int) -> int:
     form = shapes[shape, SHAPE_FORM]
     if form == FORM_NONE:
         return 0
-    look(nodes, scoring.hardware.models, row, view)
     if form == FORM_WHOLE:
-        return whole_free(view, shapes, shape)
+        return whole_free(seen, shapes, shape)
     if form == FORM_SLICES:
-        return slices_free(view, scoring.hardware.cuts, shapes, shape)
+        return slices_free(seen, cuts, shapes, shape)
     most = 0
-    for device in range(view.shape[1]):
-        if of_kind(view, shapes, shape, device):
-            most = max(most, view[VIEW_FREE, device])
+    for device in range(seen.shape[1]):
+        if of_kind(seen, shapes, shape, device):
+            most = max(most, seen[VIEW_FREE, device])
     return int(most)

@@ -67,7 +67,7 @@ class Hardware(NamedTuple):
     cuts: Cuts
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def look(nodes: Nodes, models: Models, row: int, view: View) -> None:
     """Write the devices of node `row` to `view`."""
     for device in range(nodes.model.shape[1]):
@@ -85,14 +85,15 @@ def look(nodes: Nodes, models: Models, row: int, view: View) -> None:
         view[VIEW_CUT, device] = models.cut[model]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def pick(
     nodes: Nodes,
-    hardware: Hardware,
+    models: Models,
+    cuts: Cuts,
     shapes: Shapes,
     shape: int,
     row: int,
-    view: View,
+    seen: View,
     out: Devices,
     at: int,
 ) -> int:
@@ -107,30 +108,30 @@ def pick(
     form = shapes[shape, SHAPE_FORM]
     if form == FORM_NONE:
         return 0
-    look(nodes, hardware.models, row, view)
+    look(nodes, models, row, seen)
     if form == FORM_WHOLE:
-        return _pick_whole(view, shapes, shape, out, at)
+        return _pick_whole(seen, shapes, shape, out, at)
     if form == FORM_SLICES:
-        return _pick_slices(view, hardware.cuts, shapes, shape, out, at)
-    device = best_share(view, shapes, shape)
+        return _pick_slices(seen, cuts, shapes, shape, out, at)
+    device = best_share(seen, shapes, shape)
     if device < 0:
         return NO_FIT
     out.device[at] = device
-    out.blocks[at] = blocks_needed(view, shapes, shape, device)
+    out.blocks[at] = blocks_needed(seen, shapes, shape, device)
     out.bits[at] = 0
     return 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def charge(
-    hardware: Hardware, shapes: Shapes, shape: int, view: View, out: Devices, at: int, end: int
+    cuts: Cuts, shapes: Shapes, shape: int, seen: View, out: Devices, at: int, end: int
 ) -> int:
-    """What picked shares cost of a queue's limit, in 1/56 block; `view` is of their node."""
+    """What picked shares cost of a queue's limit, in 1/56 block; `seen` is their node."""
     units = 0
     for share in range(at, end):
         if out.bits[share] != 0:
-            cut = view[VIEW_CUT, out.device[share]]
-            units += hardware.cuts.charge[cut, shapes[shape, SHAPE_PROFILE]]
+            cut = seen[VIEW_CUT, out.device[share]]
+            units += cuts.charge[cut, shapes[shape, SHAPE_PROFILE]]
         else:
             units += UNITS * out.blocks[share]
     return units
@@ -146,10 +147,10 @@ def of_kind(view: View, shapes: Shapes, shape: int, device: int) -> bool:
 @njit(cache=True, nogil=True)
 def whole_free(view: View, shapes: Shapes, shape: int) -> int:
     """Devices of the shape's kind with nothing on them."""
-    count = 0
+    count, kind = 0, shapes[shape, SHAPE_KIND]
     for device in range(view.shape[1]):
-        if view[VIEW_FREE, device] == WHOLE and of_kind(view, shapes, shape, device):
-            count += 1
+        free = view[VIEW_FREE, device] == WHOLE
+        count += free and (kind == ANY or kind == view[VIEW_KIND, device])
     return count
 
 

@@ -33,7 +33,8 @@ class Statement:
         self.reserve(1, int(self.shapes[shape, SHAPE_SHARES]))
         at = self.checkpoint()
         self.journal.job[at], self.journal.group[at] = job, group
-        return place(self.nodes, self.hardware, self.shapes, self.journal, shape, row) != NO_FIT
+        models, cuts = self.hardware
+        return place(self.nodes, models, cuts, self.shapes, self.journal, shape, row) != NO_FIT
 
     def reserve(self, tasks: int, shares: int) -> None:
         """Make room for so many more tasks, each with up to `shares` shares."""

@@ -6,8 +6,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from atoll.core.state.columns import SHAPE_CPU, SHAPE_MEMORY, Nodes, Shapes
-from atoll.core.state.fit_kernels import NO_FIT, Devices, Hardware, View, charge, pick
+from atoll.core.state.columns import SHAPE_CPU, SHAPE_MEMORY, Cuts, Models, Nodes, Shapes
+from atoll.core.state.fit_kernels import NO_FIT, Devices, View, charge, pick
 from atoll.core.state.ledger_kernels import Uses, take_task
 
 
@@ -41,7 +41,8 @@ def has_room(journal: Journal, shares: int) -> bool:
 @njit(cache=True, nogil=True)
 def place(
     nodes: Nodes,
-    hardware: Hardware,
+    models: Models,
+    cuts: Cuts,
     shapes: Shapes,
     journal: Journal,
     shape: int,
@@ -52,7 +53,7 @@ def place(
     task = journal.size[0]
     at = uses.first_grant[task]
     out = Devices(uses.device, uses.blocks, uses.bits)
-    shares = pick(nodes, hardware, shapes, shape, row, journal.seen, out, at)
+    shares = pick(nodes, models, cuts, shapes, shape, row, journal.seen, out, at)
     if shares == NO_FIT:
         return NO_FIT
     journal.shape[task] = shape
@@ -60,7 +61,7 @@ def place(
     uses.cpu[task] = shapes[shape, SHAPE_CPU]
     uses.memory[task] = shapes[shape, SHAPE_MEMORY]
     uses.first_grant[task + 1] = at + shares
-    units = charge(hardware, shapes, shape, journal.seen, out, at, at + shares)
+    units = charge(cuts, shapes, shape, journal.seen, out, at, at + shares)
     journal.units[task] = units
     journal.size[0] = task + 1
     take_task(nodes, uses, task)
