@@ -92,10 +92,15 @@ class Reports:
         await self._idle.wait()
 
     def resume(self, report_seq: int) -> Sequence[AttemptId]:
-        """A session began whose dispatch knows reports up to here: send the rest again."""
-        ended = self.acknowledge(report_seq, ())
-        self._sent = report_seq
-        self._durable = max(self._durable, report_seq)
+        """A session began whose dispatch knows reports up to here; the attempts that are over.
+
+        Whatever was not acknowledged is sent again, be it known there: the answer that was lost
+        may have said that an attempt is to be stopped.
+        """
+        memory = self._journal.memory
+        ended = self.acknowledge(report_seq, ()) if report_seq > memory.last_report else ()
+        self._sent = next(iter(memory.reports), memory.last_report + 1) - 1
+        self._durable = max(self._durable, self._sent)
         return ended
 
     def check_progress(self) -> None:

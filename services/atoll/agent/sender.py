@@ -18,6 +18,8 @@ from atoll.api.agent.v1 import agent_pb2
 Call = grpc.aio.StreamStreamCall[agent_pb2.SessionRequest, agent_pb2.SessionResponse]
 
 REPORTS_PER_MESSAGE: Final = 500
+GATHER_S: Final = 0.005
+"""What comes to be said in this time goes out together: a message costs much, whatever its size."""
 MOST_SENT: Final = 64
 """Heartbeats that may be unanswered before the oldest are given up."""
 
@@ -73,6 +75,7 @@ class Sender:
         """Say what there is to say; after a Goodbye, nothing more, until this is cancelled."""
         while True:
             await self._wake.wait()
+            await self._parts.clock.sleep(GATHER_S)
             self._wake.clear()
             while (request := self._next()) is not None:
                 request.session_epoch = session_epoch

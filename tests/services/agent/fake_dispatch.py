@@ -52,6 +52,7 @@ class FakeDispatch(agent_pb2_grpc.AgentServiceServicer):
         self.applied_seq = 0
         self.goodbyes = 0
         self.answer_heartbeats = True
+        self.take_reports = True
         self.acknowledge = True
         self.refuse_with: DomainError | None = None
         self.snapshot: list[AttemptId] | None = None
@@ -254,13 +255,12 @@ class FakeDispatch(agent_pb2_grpc.AgentServiceServicer):
         dead = []
         for proto in batch.reports:
             report = report_from_proto(proto, CLUSTER)
-            if not self.acknowledge or report.number <= self.report_seq:
-                continue
-            assert report.number == self.report_seq + 1
-            self.report_seq = report.number
-            self.reports.append(report)
             if report.attempt in self.dead:
                 dead.append(report.attempt)
+            if self.take_reports and report.number > self.report_seq:
+                assert report.number == self.report_seq + 1
+                self.report_seq = report.number
+                self.reports.append(report)
         if self.acknowledge:
             ack = agent_pb2.ReportAck(report_seq=self.report_seq, stop_attempt_ids=dead)
             self.send(report_ack=ack)

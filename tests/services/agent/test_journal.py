@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from atoll.adapters.system import SystemClock
 from atoll.agent import journal as journals
 from atoll.agent.grouplog import GroupLog, LogBroken
 from atoll.agent.journal import (
@@ -18,7 +19,7 @@ from atoll.agent.journal import (
     lock_folder,
     open_journal,
 )
-from atoll.agent.memory import Memory
+from atoll.agent.memory import Memory, Remembered
 from atoll.agent.records import (
     MAGIC,
     Acknowledged,
@@ -34,8 +35,9 @@ from atoll.agent.records import (
     frames,
     read,
 )
+from atoll.agent.reports import Reports
 from atoll.agent.usecases.attempts import TERMINAL
-from atoll.core.model.ids import AttemptId
+from atoll.core.model.ids import AttemptId, ClusterName
 from atoll.core.model.lifecycle import AttemptEvent, StopCause
 from atoll.core.model.messages import DecisionKind
 
@@ -139,6 +141,20 @@ def test_an_attempt_is_forgotten_with_its_terminal_report() -> None:
     memory.apply(Acknowledged(1))
     assert (memory.attempts, memory.reports) == ({}, {})
     assert (memory.applied, memory.last_report) == (1, 1)
+
+
+async def test_a_stop_that_came_with_an_answer_is_not_lost_with_it(tmp_path: Path) -> None:
+    journal = open_journal(tmp_path, "c1", instance="me")
+    one = AttemptId(7)
+    started = Reported(1, one, AttemptEvent.STARTED, b"")
+    await journal.append([Decided(1, one, DecisionKind.START, b"order"), started])
+    told = Reports(ClusterName("c1"), journal, SystemClock(), seen=lambda: 0)
+    assert told.acknowledge(1, [one]) == []
+    await journal.close()
+    again = open_journal(tmp_path, "c1", instance="me")
+    assert again.memory.reports == {}
+    assert again.memory.attempts == {one: Remembered(started=True, stop=StopCause.NONE)}
+    await again.close()
 
 
 async def test_a_journal_stays_small_however_much_passes_through(

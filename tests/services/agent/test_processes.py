@@ -1,5 +1,6 @@
 """What becomes of the processes of runs on this machine: signals, guards, wrappers that die."""
 
+import asyncio
 import json
 import os
 import signal
@@ -8,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from atoll.agent.localrun.cgroups import Cgroups
+from atoll.agent.localrun.environment import Place
+from atoll.agent.localrun.launch import Site, launch
+from atoll.core.model.inventory import NodeInventory
 from atoll.core.model.lifecycle import AttemptEvent
 from atoll.core.model.reason import ReasonCode
 from atoll.core.model.spec import Checkpoint, OnLost
@@ -137,3 +142,30 @@ async def test_a_run_is_not_taken_for_another_process_with_its_number(opened: Op
     (runs / "started").write_text(json.dumps(mine))
     found = await opened.again()
     assert [(event.event, event.reason) for event in found] == [(FINISHED, ReasonCode.EXIT_UNKNOWN)]
+
+
+async def test_the_guard_gives_no_more_grace_than_it_may(tmp_path: Path) -> None:
+    settings = SETTINGS["local"](tmp_path).model_copy(update={"max_grace_s": 0.3})
+    made = Opened(settings)
+    await made.open(lease_s=1.5)
+    run = "trap '' TERM; while :; do sleep 0.05; done"
+    await made.backend.start(order(1, job(run=run, on_lost=OnLost.REQUEUE, grace_s=3600)))
+    end = await made.end(attempt(1))
+    assert (end.reason, end.exit_code) == (ReasonCode.STOPPED_BY_GUARD, 128 + signal.SIGKILL)
+    await made.close()
+
+
+async def test_of_two_wrappers_of_an_attempt_one_runs_it(tmp_path: Path) -> None:
+    node = NodeInventory("n0", cpu_milli=1000, memory_bytes=1 << 30)
+    site = Site(tmp_path / "lease", Cgroups(), base_env=dict(os.environ), max_grace_s=1.0)
+    marks, run = tmp_path / "marks", tmp_path / "1.1"
+    given = order(1, job(run=f"echo ran >> {marks}"))
+    words = await asyncio.gather(
+        *(
+            asyncio.to_thread(launch, run, given, Place(node, master_port=0), site=site)
+            for _ in range(4)
+        )
+    )
+    assert sorted(words) == ["started", "taken", "taken", "taken"]
+    await eventually((run / "exit").exists)
+    assert marks.read_text() == "ran\n"

@@ -149,6 +149,22 @@ async def test_what_was_journalled_and_stopped_since_never_starts(
     assert not (agent.marks).exists()
 
 
+async def test_what_is_said_to_be_applied_is_on_disk(dispatch: FakeDispatch, sim: Killable) -> None:
+    dispatch.answer_heartbeats = False
+    everyone = list(map(attempt, range(1, 51)))
+    for one in everyone:
+        dispatch.start_attempt(one, job(), on(0))
+    await sim.process.start()
+    await dispatch.until(lambda: dispatch.applied_seq == 50)
+    await sim.process.kill()
+    assert sim.starts() == once([])
+    dispatch.answer_heartbeats = True
+    await sim.process.start()
+    await dispatch.until(lambda: dispatch.ended(*everyone))
+    assert dispatch.hellos[-1].applied_seq == 50
+    assert sim.starts() == once(everyone)
+
+
 async def test_a_frozen_agent_goes_on_where_it_was(dispatch: FakeDispatch, sim: Killable) -> None:
     await sim.process.start(failpoint="agent.before_report:pause")
     dispatch.start_attempt(attempt(1), sim.job(1), on(0))

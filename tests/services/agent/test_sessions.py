@@ -113,14 +113,14 @@ async def test_a_stop_of_an_unknown_attempt_keeps_a_late_start_from_running(
     dispatch: FakeDispatch, agent: Running
 ) -> None:
     await agent.start()
-    dispatch.acknowledge = False
+    dispatch.take_reports = dispatch.acknowledge = False
     dispatch.stop_attempt(attempt(1))
     dispatch.push()
     await dispatch.until(lambda: dispatch.applied_seq == 1)
     dispatch.start_attempt(attempt(1), job(), on(0))
     dispatch.push()
     await dispatch.until(lambda: dispatch.applied_seq == 2)
-    dispatch.acknowledge = True
+    dispatch.take_reports = dispatch.acknowledge = True
     dispatch.drop()
     await dispatch.until(lambda: dispatch.ended(attempt(1)))
     await beats(dispatch)
@@ -162,7 +162,7 @@ async def test_nothing_starts_without_an_answered_heartbeat(
 async def test_reports_come_again_until_they_are_acknowledged(
     dispatch: FakeDispatch, agent: Running
 ) -> None:
-    dispatch.acknowledge = False
+    dispatch.take_reports = dispatch.acknowledge = False
     await agent.start()
     for number in range(1, 11):
         dispatch.start_attempt(attempt(number), job(), on(0))
@@ -171,7 +171,7 @@ async def test_reports_come_again_until_they_are_acknowledged(
     await beats(dispatch)
     dispatch.drop()
     await dispatch.until(lambda: len(dispatch.hellos) == 2)
-    dispatch.acknowledge = True
+    dispatch.take_reports = dispatch.acknowledge = True
     dispatch.drop()
     await dispatch.until(lambda: dispatch.ended(*map(attempt, range(1, 11))))
     assert [report.number for report in dispatch.reports] == list(range(1, 21))
@@ -188,11 +188,26 @@ async def test_a_run_that_dispatch_says_is_not_live_is_stopped(
     assert dispatch.events(attempt(1)) == [STARTED, STOPPED]
 
 
+async def test_the_truth_is_asked_for_again_when_its_answer_was_lost(
+    dispatch: FakeDispatch, agent: Running
+) -> None:
+    dispatch.acknowledge = False
+    await agent.start()
+    dispatch.start_attempt(attempt(1), job(60), on(0))
+    dispatch.push()
+    await dispatch.until(lambda: dispatch.events(attempt(1)) == [STARTED])
+    dispatch.dead = {attempt(1)}
+    dispatch.acknowledge = True
+    dispatch.drop()
+    await dispatch.until(lambda: dispatch.ended(attempt(1)))
+    assert dispatch.events(attempt(1)) == [STARTED, STOPPED]
+
+
 async def test_a_silent_reader_gets_no_more_work_done(
     dispatch: FakeDispatch, agent: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reports, "MOST_UNACKNOWLEDGED", 10)
-    dispatch.acknowledge = False
+    dispatch.take_reports = dispatch.acknowledge = False
     await agent.start()
     await dispatch.until(lambda: dispatch.stream is not None)
     for number in range(1, 101):
@@ -202,7 +217,7 @@ async def test_a_silent_reader_gets_no_more_work_done(
         await asyncio.sleep(0.005)
     await beats(dispatch, 10)
     assert dispatch.applied_seq < 100
-    dispatch.acknowledge = True
+    dispatch.take_reports = dispatch.acknowledge = True
     dispatch.drop()
     await dispatch.until(lambda: dispatch.ended(*map(attempt, range(1, 101))))
 

@@ -26,7 +26,7 @@ async def either(
 
 async def run_three(dispatch: FakeDispatch, agent: Running) -> None:
     """Jobs 1 and 2 run for long, job 3 has finished unheard; then the journal is lost."""
-    dispatch.acknowledge = False
+    dispatch.take_reports = dispatch.acknowledge = False
     await agent.start()
     assert agent.parts is not None
     reports = agent.parts.reports
@@ -37,7 +37,7 @@ async def run_three(dispatch: FakeDispatch, agent: Running) -> None:
     await eventually(lambda: reports.last >= 4)
     await agent.stop(in_order=False)
     (agent.settings.data_dir / "journal").unlink()
-    dispatch.acknowledge = True
+    dispatch.take_reports = dispatch.acknowledge = True
 
 
 async def test_live_runs_are_adopted_the_others_stopped_and_the_unknown_given_up(
@@ -77,13 +77,13 @@ async def test_the_next_decision_follows_the_snapshot(
 async def test_what_was_given_up_is_not_started_after_a_restart(
     dispatch: FakeDispatch, agent: Running
 ) -> None:
-    dispatch.acknowledge = False
+    dispatch.take_reports = dispatch.acknowledge = False
     dispatch.start_attempt(attempt(1), job(), on(0))
     dispatch.snapshot = [attempt(1)]
     await agent.start()
     await dispatch.until(lambda: bool(dispatch.heartbeats))
     await agent.stop(in_order=False)
-    dispatch.acknowledge = True
+    dispatch.take_reports = dispatch.acknowledge = True
     await agent.start()
     await dispatch.until(lambda: dispatch.ended(attempt(1)))
     assert dispatch.end_of(attempt(1)).reason is ReasonCode.EXIT_UNKNOWN

@@ -21,7 +21,7 @@ from atoll.ports.backend import RunEvent
 from atoll.ports.clock import Clock
 from atoll.runtime import failpoints
 
-TICK_S: Final = 0.005
+TICK_S: Final = 0.02
 """Ends that are due within a tick are written together."""
 FOUND_ENDED: Final = 50_000
 """Ended runs that are looked at when the ledger is read; nobody waits for older ones."""
