@@ -85,6 +85,14 @@ async def test_a_node_is_cordoned_and_taken_back(world: World, ann: Caller) -> N
     assert not any(row.cordoned for row in await nodes(ann))
 
 
+async def test_a_closed_cluster_offers_nothing(world: World, ann: Caller) -> None:
+    await world.add_cluster("alpha", node("n1", gpus=2))
+    await ann.Cordon(api.CordonRequest(cluster="alpha"))
+    assert dict((await clusters(ann))["alpha"].free_blocks) == {"H100": 0}
+    await ann.Uncordon(api.UncordonRequest(cluster="alpha"))
+    assert dict((await clusters(ann))["alpha"].free_blocks) == {"H100": 200}
+
+
 async def test_a_cluster_is_cordoned_and_taken_back(world: World, ann: Caller) -> None:
     await world.add_cluster("alpha", node("n1"))
     before = await world.stores.placement.load(DEFAULT_SHARD)

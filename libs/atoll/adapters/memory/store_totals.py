@@ -30,7 +30,7 @@ def _total(tables: Tables, cluster: Cluster) -> ClusterTotals:
         used_cpu_milli=sum(row.cpu_milli for row in held),
         used_memory_bytes=sum(row.memory_bytes for row in held),
         devices=Counter(d.kind for n in nodes.values() for d in n.inventory.devices),
-        free_blocks=_free_blocks(nodes.values(), held),
+        free_blocks=_offered(cluster, _free_blocks(nodes.values(), held)),
         live_attempts=_live_on(tables, cluster.name),
     )
 
@@ -58,6 +58,10 @@ def _free_blocks(nodes: Iterable[Node], held: Iterable[Allocation]) -> dict[str,
             free[kind] -= row.device.blocks
             slices[kind] += (row.device.slice_mask & 0xFF).bit_count()
     return {kind: blocks - slice_blocks(kind, slices[kind]) for kind, blocks in free.items()}
+
+
+def _offered(cluster: Cluster, free: dict[str, int]) -> dict[str, int]:
+    return free if cluster.schedulable else dict.fromkeys(free, 0)
 
 
 def slice_blocks(kind: str, slices: int) -> int:

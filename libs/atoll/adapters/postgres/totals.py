@@ -1,10 +1,12 @@
 """Sums over clusters."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Final
 
 from atoll.adapters.postgres.cluster_rows import CLUSTERS, cluster_from
 from atoll.adapters.postgres.sql import Sql
+from atoll.core.model.inventory import Cluster
 from atoll.core.model.resources import BLOCKS_PER_DEVICE
 from atoll.core.state.mig import table_for
 from atoll.ports.store.submission import ClusterTotals
@@ -53,7 +55,7 @@ async def read_totals(sql: Sql) -> list[ClusterTotals]:
             used_cpu_milli=used[cluster.name]["cpu"] if cluster.name in used else 0,
             used_memory_bytes=used[cluster.name]["memory"] if cluster.name in used else 0,
             devices=devices[cluster.name],
-            free_blocks=free[cluster.name],
+            free_blocks=offered(cluster, free[cluster.name]),
             live_attempts=live.get(cluster.name, 0),
         )
         for cluster in clusters
@@ -74,6 +76,11 @@ async def _read_devices(sql: Sql) -> tuple[Amounts, Amounts]:
         if row["kind"] in free[row["cluster"]]:
             free[row["cluster"]][row["kind"]] -= taken
     return devices, free
+
+
+def offered(cluster: Cluster, free: Mapping[str, int]) -> Mapping[str, int]:
+    """What is free where new work may go: nothing in a cluster that takes none."""
+    return free if cluster.schedulable else dict.fromkeys(free, 0)
 
 
 def slice_blocks(kind: str, slices: int) -> int:

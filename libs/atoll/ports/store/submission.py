@@ -41,7 +41,7 @@ class ClusterTotals:
     devices: Mapping[str, int]
     """Devices by kind."""
     free_blocks: Mapping[str, int]
-    """Free blocks by kind, healthy devices of schedulable nodes only."""
+    """Free blocks by kind, of healthy devices of schedulable nodes; 0 in a closed cluster."""
     live_attempts: int
 
 
