@@ -20,13 +20,13 @@ from atoll.runtime import logs
 
 log = logs.logger(__name__)
 
-LINGER_S: Final = 0.002
+LINGER_S: Final = 0.005
 """Pushes wait so long for others to join them."""
 
 READ_WAIT_MS: Final = 100
 """A session that opens while Redis is being read joins in after this at most."""
 
-GATHER_S: Final = 0.004
+GATHER_S: Final = 0.01
 IDLE_S: Final = 0.02
 LOOK_S: Final = 0.2
 """Redis has this long to bring what the store is known to have."""

@@ -61,6 +61,8 @@ class Candidate:
         self._policies = policies
         self._clock = clock
         self._wake = asyncio.Event()
+        self._next_cycle = 0.0
+        """The earliest beginning of the next cycle; monotonic."""
         self.leader: Leader | None = None
         """Set while this replica leads."""
 
@@ -228,8 +230,13 @@ class Candidate:
     async def _until_woken(self) -> None:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._wake.wait(), self._pause_s())
-            await self._clock.sleep(self._settings.debounce_s)
+            await self._clock.sleep(self._gather_s())
         self._wake.clear()
+        self._next_cycle = self._clock.monotonic() + self._settings.cycle_gap_s
+
+    def _gather_s(self) -> float:
+        """How long a cycle waits for more to do: a cycle costs much, whatever its size."""
+        return max(self._settings.debounce_s, self._next_cycle - self._clock.monotonic())
 
     def _pause_s(self) -> float:
         """Until the next cycle if nobody calls: the period, a deadline, or a job's begin."""
