@@ -1,6 +1,8 @@
 """Placements: tasks on nodes, with their devices."""
 
 from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
 
 from google.protobuf.message import DecodeError
 
@@ -10,6 +12,10 @@ from atoll.core.model.ids import NodeId
 from atoll.core.model.plan import TaskPlacement
 from atoll.core.model.resources import DeviceGrant
 from atoll.wire.enums import WireError
+
+CACHED_TASKS: Final = 1 << 13
+"""Gangs: an attempt's row is read again at each of its reports."""
+CACHED_BYTES: Final = 512
 
 
 def task_to_proto(task: TaskPlacement) -> common_pb2.TaskPlacement:
@@ -50,10 +56,7 @@ def encode_tasks(tasks: Iterable[TaskPlacement]) -> bytes:
 
 def decode_tasks(data: bytes) -> tuple[TaskPlacement, ...]:
     """The tasks that `encode_tasks` wrote; raises WireError."""
-    try:
-        return tasks_from_proto(agent_pb2.Decision.FromString(data).tasks)
-    except DecodeError as error:
-        raise WireError(f"tasks: {error}") from error
+    return _cached(data) if len(data) <= CACHED_BYTES else _decoded(data)
 
 
 def grant_to_proto(grant: DeviceGrant) -> common_pb2.DeviceGrant:
@@ -68,3 +71,15 @@ def grant_from_proto(proto: common_pb2.DeviceGrant) -> DeviceGrant:
     return DeviceGrant(
         index=proto.index, blocks=proto.blocks, slice_mask=proto.slice_mask, profile=proto.profile
     )
+
+
+@lru_cache(maxsize=CACHED_TASKS)
+def _cached(data: bytes) -> tuple[TaskPlacement, ...]:
+    return _decoded(data)
+
+
+def _decoded(data: bytes) -> tuple[TaskPlacement, ...]:
+    try:
+        return tasks_from_proto(agent_pb2.Decision.FromString(data).tasks)
+    except DecodeError as error:
+        raise WireError(f"tasks: {error}") from error

@@ -12,7 +12,7 @@ from typing import Final
 from atoll.core.model.errors import StaleSession
 from atoll.core.model.ids import AttemptId, ClusterName, job_of
 from atoll.core.model.inventory import Cluster
-from atoll.core.model.lifecycle import AttemptEvent
+from atoll.core.model.lifecycle import AttemptEvent, JobState
 from atoll.core.model.messages import ChangeKind, Report
 from atoll.dispatch.usecases.fold import Fold, Split, attempts_in, split, to_stop
 from atoll.dispatch.usecases.observer import BatchKind, Observer, Settled
@@ -23,6 +23,8 @@ from atoll.ports.topics import EVENTS, PLACEMENT
 
 FREES: Final = frozenset({AttemptEvent.FINISHED, AttemptEvent.STOPPED, AttemptEvent.REJECTED})
 """Reports after which capacity may be free."""
+
+UNDER_WAY: Final = frozenset({JobState.ASSIGNED, JobState.RUNNING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +128,9 @@ async def _write(tx: DispatchTx, fold: Fold) -> None:
     await tx.end_allocations(fold.ended())
     await tx.note_rejections([r for r in fold.applied if r.event is AttemptEvent.REJECTED])
     await tx.add_events(fold.events)
+    # A leader need not read jobs again that have only come further on where it put them.
     await tx.changed([
-        Change(ChangeKind.JOBS, ids=tuple(jobs)),
+        Change(ChangeKind.JOBS, ids=tuple(j for j in jobs if fold.jobs[j].state not in UNDER_WAY)),
         Change(ChangeKind.ATTEMPTS, ids=tuple(attempts)),
     ])
 

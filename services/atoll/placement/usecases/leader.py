@@ -183,7 +183,7 @@ class Leader:
     def _decide(self, snapshot: Snapshot, now: float, rng: np.random.Generator) -> Plan:
         # Off the event loop: the kernels release the GIL.
         limits = CycleLimits(max_placements=self.rules.max_placements)
-        made = plan(snapshot, self.policies, now=now, rng=rng, limits=limits)
+        made = plan(snapshot, self.policies, now=now, rng=rng, limits=limits, memo=self.memory.memo)
         verify(made, self.memory.world.ledger)
         return made
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from atoll.core.engine.memo import Memo
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, QueueName
 from atoll.core.model.inventory import Cluster
 from atoll.core.model.lifecycle import (
@@ -58,6 +59,8 @@ class LeaderMemory:
     cancels: set[AttemptId] = field(default_factory=set)
     """Attempts whose jobs are to be cancelled and that were not told yet."""
     dependencies: Dependencies = field(default_factory=Dependencies)
+    memo: Memo = field(default_factory=Memo)
+    """What plans keep of earlier ones over the same world."""
     newcomers: Newcomers = field(default_factory=Newcomers)
     _deadlines: dict[AttemptId, float] = field(default_factory=dict)
     """In the order of their ends: the time allowed is the same for all."""
