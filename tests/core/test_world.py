@@ -181,6 +181,23 @@ def test_a_release_between_freeze_and_note_is_not_forgotten() -> None:
     assert world.has_work()
 
 
+def test_what_waited_for_placements_that_were_dropped_is_tried_again() -> None:
+    world = simple_world(simple_nodes(1, gpus=1), [simple_job(n, GPU) for n in (1, 2)])
+    snapshot = world.freeze(1.0)
+    world.note_waiting(snapshot, planned(snapshot))
+    world.remove_pending([JobId(1)])
+    assert world.has_work(2.0)
+    assert placed(planned(world.freeze(2.0))) == [2]
+
+
+def test_a_class_whose_jobs_all_wait_for_something_else_is_no_work() -> None:
+    later = replace(simple_job(1, ONE), begin_at=60.0)
+    after = replace(simple_job(2, GPU), depends_on=(JobId(7),))
+    world = simple_world(simple_nodes(1), [later, after])
+    assert not world.has_work(1.0)
+    assert world.has_work(60.0)
+
+
 def test_new_nodes_and_better_ones_make_it_worth_a_try_and_worse_ones_do_not() -> None:
     world = blocked_world()
     node = simple_nodes(3, gpus=1)[2]

@@ -24,6 +24,11 @@ class Fifo:
         self._late: list[int] = []
         self._last = (-np.inf, 0)
 
+    @property
+    def empty(self) -> bool:
+        """True when nothing is in it, not even what has left meanwhile."""
+        return self._head == self._end and not self._late
+
     def push(self, job: int, submitted_at: float) -> None:
         """Enter a job at its place; one that is here already may be entered again."""
         if (submitted_at, job) < self._last:

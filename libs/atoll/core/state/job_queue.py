@@ -54,6 +54,7 @@ class JobQueue:
         self._number: dict[_ClassKey, int] = {}
         self._same: dict[tuple[int, QueueName, int], int] = {}
         self._next = 0
+        self._emptied: set[int] = set()
         self._awaited: dict[JobId, set[JobId]] = {}
         self._later: list[tuple[float, int]] = []
         self.now = 0.0
@@ -82,12 +83,16 @@ class JobQueue:
         slots = slots[slots >= 0]
         for group in self.table.columns.group[slots].tolist():
             self.classes[group].live -= 1
+            if not self.classes[group].live:
+                self._emptied.add(group)
         self.table.remove(slots)
         return len(slots)
 
     def drop_empty(self) -> tuple[JobClass, ...]:
         """Forget classes without jobs; they are returned."""
-        empty = tuple(c for c in self.classes.values() if not c.live)
+        left = (self.classes.get(number) for number in sorted(self._emptied))
+        empty = tuple(c for c in left if c is not None and not c.live)
+        self._emptied.clear()
         for gone in empty:
             del self.classes[gone.number]
             del self._number[gone.queue, gone.request, gone.priority]

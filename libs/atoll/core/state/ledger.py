@@ -86,7 +86,7 @@ class Difference:
     attempt: AttemptId
     node: NodeId
     what: str
-    """`cpu_milli`, `memory_bytes`, or `device 3`."""
+    """`cpu_milli`, `memory_bytes`, `device 3` or `device 3 slices`."""
     ledger: int
     """Milli-CPU, bytes, blocks; slices as a mask. 0: not held."""
     rows: int

@@ -43,6 +43,8 @@ class World:
         self._stamps = Stamps()
         self._now = 0.0
         self._seen: dict[NodeId, tuple[int, int]] = {}
+        self._planned: set[AttemptId] = set()
+        """Attempts of the last plan that have not become allocations yet."""
 
     # -- clusters, queues, avoidances
 
@@ -162,7 +164,9 @@ class World:
 
         Raises AlreadyTaken when a share of a device has another owner.
         """
-        self._limits.add(self.ledger.allocate(holdings), 1)
+        new = self.ledger.allocate(holdings)
+        self._limits.add(new, 1)
+        self._planned.difference_update(holding.attempt for holding in new)
 
     def end_allocation(self, attempt: AttemptId) -> bool:
         """Give back what an attempt holds; False when it holds nothing (any more)."""
@@ -215,7 +219,12 @@ class World:
         )
 
     def note_waiting(self, snapshot: Snapshot, plan: Plan) -> None:
-        """Do not try again what did not fit, until capacity has grown since the snapshot."""
+        """Do not try again what did not fit, until capacity has grown since the snapshot.
+
+        It did not fit beside the plan's placements. Should one of those not have become an
+        allocation by the next cycle, everything is tried again.
+        """
+        self._planned = {p.attempt for p in plan.placements} - self.ledger.holdings.keys()
         waiting = {(w.queue, w.request) for w in plan.waiting}
         for view in snapshot.queue.classes:
             group = self._queue.classes.get(view.number)
@@ -238,14 +247,17 @@ class World:
         return min((time for time in times if time > now), default=None)
 
     def _advance(self, now: float) -> None:
+        if self._planned:
+            self._planned.clear()
+            self._stamps.settings_changed()
         if any(self._now < a.until <= now for a in self._avoidances):
             self._stamps.settings_changed()
         self._now = max(now, self._now)
         self._queue.advance(now)
 
     def _worth_a_try(self, group: JobClass) -> bool:
-        if group.blocked_at < 0:
-            return True
+        if group.fifo.empty or group.blocked_at < 0:
+            return not group.fifo.empty
         bound = self._limits.bound(group.queue)
         return self._stamps.latest(group.watch, bound) > group.blocked_at
 
