@@ -90,13 +90,23 @@ class Intake:
 
     async def _take_over(self, welcome: agent_pb2.Welcome) -> None:
         live = tuple(AttemptId(decision.attempt_id) for decision in welcome.live)
-        await self._parts.journal.append([TakenOver(welcome.head_seq, live)])
-        self._parts.worker.take_over(live)
+        await asyncio.shield(self._journal_and_adopt(welcome.head_seq, live))
         self.received = welcome.head_seq
+
+    async def _journal_and_adopt(self, head: int, live: Sequence[AttemptId]) -> None:
+        await self._parts.journal.append([TakenOver(head, tuple(live))])
+        self._parts.worker.take_over(live)
 
     async def _apply(self, group: Sequence[Understood]) -> None:
         if not group:
             return
+        # Shielded: what is in the journal is not said again, so it is carried out even if the
+        # session ends meanwhile.
+        await asyncio.shield(self._journal_and_carry_out(group))
+        self._on_applied()
+        self._release()
+
+    async def _journal_and_carry_out(self, group: Sequence[Understood]) -> None:
         parts = self._parts
         await parts.journal.append([item.record for item in group])
         failpoints.hit("agent.journalled")
@@ -105,8 +115,6 @@ class Intake:
             telemetry.DECISIONS.labels(item.record.kind.value).inc()
         telemetry.APPLIED.set(parts.applied)
         telemetry.JOURNAL.set(parts.journal.size)
-        self._on_applied()
-        self._release()
 
     def _release(self) -> None:
         """Nothing is executed before the prefix reaches what was decided before the session."""

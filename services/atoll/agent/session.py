@@ -66,6 +66,9 @@ class Session:
 
     async def _open(self) -> agent_pb2.Welcome:
         parts = self._parts
+        # What the last session left on its way to the disk is there, and is carried out, before
+        # this one says how far the prefix reaches.
+        await parts.journal.append([])
         response = await self._greet()
         welcome, self._epoch = response.welcome, response.session_epoch
         self._lease_s = welcome.lease_s

@@ -1,10 +1,12 @@
 """An agent in its sessions: order, prefix, lease, reports, take-over, the way out."""
 
 import asyncio
+import threading
 
 import pytest
+from prometheus_client import REGISTRY
 
-from atoll.agent import reports
+from atoll.agent import grouplog, reports
 from atoll.api.agent.v1 import agent_pb2
 from atoll.core.model.lifecycle import AttemptEvent
 from tests.services.agent.fake_dispatch import FakeDispatch
@@ -68,6 +70,39 @@ async def test_decisions_that_come_again_start_nothing_again(
     dispatch.push()
     await dispatch.until(lambda: dispatch.ended(attempt(6)))
     assert [entry["attempt"] for entry in agent.ledger("start")] == list(map(attempt, range(1, 7)))
+
+
+def connected() -> bool:
+    """Whether the agent has a session, by its own account."""
+    return REGISTRY.get_sample_value("atoll_agent_session_connected") == 1
+
+
+async def test_a_session_that_ends_while_the_disk_writes_loses_no_start(
+    dispatch: FakeDispatch, agent: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, write = threading.Event(), grouplog.write_durably
+
+    def write_when_free(file: int, pending: list[bytes]) -> None:
+        disk.wait(20)
+        write(file, pending)
+
+    monkeypatch.setattr(grouplog, "write_durably", write_when_free)
+    disk.set()
+    await agent.start()
+    await beats(dispatch)
+    disk.clear()
+    dispatch.start_attempt(attempt(1), job(), on(0))
+    dispatch.push()
+    parts = agent.parts
+    assert parts is not None
+    await eventually(lambda: parts.applied == 1)  # in memory, not on the disk yet
+    dispatch.drop()
+    await eventually(lambda: not connected())
+    assert len(dispatch.hellos) == 1
+    disk.set()
+    await dispatch.until(lambda: dispatch.ended(attempt(1)))
+    assert dispatch.events(attempt(1)) == [STARTED, FINISHED]
+    assert dispatch.hellos[1].applied_seq == 1
 
 
 async def test_a_gap_ends_the_session_and_nothing_after_it_is_applied(
