@@ -25,8 +25,10 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@touch $@
 
-# Compiled once here, not by the first leader or test that needs them.
-$(KERNELS): $(STAMP) $(shell find libs/atoll/core -name '*kernels.py')
+# Compiled once here, not by the first leader or test that needs them. All anew: numba compares
+# a kernel with the date of its own file only, not with those of the kernels that it calls.
+$(KERNELS): $(STAMP) $(shell find libs/atoll/core -name '*kernels.py' -o -name columns.py)
+	@find libs/atoll/core -name '*.nb[ci]' -delete
 	@echo "compiling the scheduler's kernels, a minute or two"
 	@$(BIN)/python -m atoll.core.engine.kernels
 	@touch $@
