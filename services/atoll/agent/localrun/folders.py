@@ -91,9 +91,16 @@ class Folders:
                 shutil.rmtree(target, ignore_errors=True)
                 source.rename(target)
                 os.utime(target)
-        ended = sorted(self._ended.iterdir(), key=lambda folder: folder.stat().st_mtime)
+        ended = sorted(self._ended.iterdir(), key=_put_away_at)
         for folder in ended[: max(0, len(ended) - keep)]:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _put_away_at(folder: Path) -> float:
+    try:
+        return folder.stat().st_mtime
+    except FileNotFoundError:  # another thread puts runs away too
+        return 0.0
 
 
 def claim(folder: Path) -> bool:
