@@ -19,6 +19,7 @@ from typing import Any, Final
 from atoll.agent.grouplog import sync_folder
 from atoll.agent.localrun.processes import (
     boot_id,
+    create_once,
     group_members,
     live_ticks,
     quietly,
@@ -89,8 +90,8 @@ class Folders:
             source, target = self.of(attempt), self._ended / attempt_name(attempt)
             if source.exists():
                 shutil.rmtree(target, ignore_errors=True)
+                os.utime(source)
                 source.rename(target)
-                os.utime(target)
         ended = sorted(self._ended.iterdir(), key=_put_away_at)
         for folder in ended[: max(0, len(ended) - keep)]:
             shutil.rmtree(folder, ignore_errors=True)
@@ -106,27 +107,20 @@ def _put_away_at(folder: Path) -> float:
 def claim(folder: Path) -> bool:
     """Make sure that the run is never started; False when it was, or is just about to be."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    try:
-        file = os.open(folder / "started", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
+    tombstone = json.dumps({"pid": 0, "start": "", "boot": ""})
+    if not create_once(folder / "started", tombstone):
         return read_marker(folder) == TOMBSTONE
-    os.write(file, json.dumps({"pid": 0, "start": "", "boot": ""}).encode())
-    os.fsync(file)
-    os.close(file)
-    sync_folder(folder)
     sync_folder(folder.parent)
     return True
 
 
 def read_marker(folder: Path) -> Marker | None:
-    """What `started` says; None without one. A torn one is of a process that is gone."""
+    """What `started` says; None without one."""
     try:
-        found = json.loads((folder / "started").read_text() or "{}")
+        found = json.loads((folder / "started").read_text())
     except FileNotFoundError:
         return None
-    except ValueError:
-        return Marker(-1, "", "")
-    return Marker(found.get("pid", -1), found.get("start", ""), found.get("boot", ""))
+    return Marker(found["pid"], found["start"], found["boot"])
 
 
 @dataclass(frozen=True, slots=True)
