@@ -71,6 +71,19 @@ def test_what_is_short_is_told_with_what_is_needed_and_the_best_there_is() -> No
     assert told.tallies == (ClusterTally("c1", 2, (("CPU_SHORT", 2),)),)
 
 
+def test_what_would_help_is_told() -> None:
+    running = simple_job(1, cpus(4))
+    world = simple_world(simple_nodes(2), [running])
+    commit(world, planned(world.freeze(1.0)))
+    busy, hopeless = simple_job(2, cpus(8)), simple_job(3, cpus(9))
+    world.upsert_nodes([replace(n, revision=2) for n in simple_nodes(2, cpu=7)[1:]])
+    world.upsert_pending([busy, hopeless])
+    told = explained(world, busy)
+    assert told.reasons[0].help == "wait for work to end: 1 node would hold it when empty"
+    told = explained(world, hopeless)
+    assert told.reasons[0].help.startswith("ask for less")
+
+
 def test_all_blockers_are_told_the_one_on_most_nodes_first() -> None:
     nodes = [
         *simple_nodes(2, gpus=1, cpu=0),

@@ -47,7 +47,7 @@ class CycleLimits:
 
     max_placements: int = 4096
     """Jobs placed in one plan, at most."""
-    max_explained: int = 16
+    max_explained: int = 8
     """Distinct requests whose wait is told with numbers; of others only that there is no room."""
 
 

@@ -78,7 +78,8 @@ class _Look:
         scoring = scoring_for(snapshot, shapes, policies.score.weights())
         statement = Statement(snapshot.nodes, snapshot.hardware, shapes)
         self.view = _view(snapshot, pending)
-        self.sight = Sight(snapshot, statement.nodes, scoring, Masks(snapshot, policies, now))
+        masks = Masks(snapshot, policies, now)
+        self.sight = Sight(snapshot, statement.nodes, scoring, masks, advises=True)
         self._gangs = gang_placer(snapshot, statement, scoring, gathers=policies.score.gathers)
 
     def fits(self, units_left: int) -> bool:

@@ -153,7 +153,9 @@ def slice_score(
     if total == NO:
         return NO
     # Slices are taken one by one, so they are tried out on a copy.
-    trial[:] = seen
+    for device in range(seen.shape[1]):
+        for line in range(seen.shape[0]):
+            trial[line, device] = seen[line, device]
     profile, untouched, left = shapes[shape, SHAPE_PROFILE], node[4], 0
     for _ in range(shapes[shape, SHAPE_SHARES]):
         device = best_slice(trial, cuts, shapes, shape)

@@ -19,6 +19,11 @@ _CLUSTER: Final = {
     ),
 }
 CLUSTER_CODES: Final = frozenset(_CLUSTER)
+SHORTAGES: Final = frozenset({
+    ReasonCode.CPU_SHORT,
+    ReasonCode.MEMORY_SHORT,
+    ReasonCode.DEVICES_SHORT,
+})
 
 _NODE: Final = {
     ReasonCode.NODE_UNSCHEDULABLE: ("down or cordoned", "uncordon or repair them"),
@@ -46,6 +51,13 @@ def node_reason(code: ReasonCode, shape: TaskShape, *, available: int, nodes: in
     if code is ReasonCode.MEMORY_SHORT:
         return _short(code, shape.memory_bytes, available, unit="bytes", nodes=nodes)
     return _device_reason(code, shape, available=available, nodes=nodes)
+
+
+def advice(hold_when_empty: int) -> str:
+    """What would help where something is short; the nodes that would do if they were empty."""
+    if hold_when_empty:
+        return f"wait for work to end: {_nodes(hold_when_empty)} would hold it when empty"
+    return "ask for less: even empty, none of these nodes holds it"
 
 
 def gang_reason(code: ReasonCode, needed: int, available: int, *, where: str) -> Reason:

@@ -1,7 +1,7 @@
 """Why a request is not placed: what stands in its way on every node, with numbers."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,8 @@ from atoll.core.engine.room_kernels import count_room
 from atoll.core.engine.score_kernels import Scoring
 from atoll.core.engine.sentences import (
     CLUSTER_CODES,
+    SHORTAGES,
+    advice,
     cluster_reason,
     gang_reason,
     node_reason,
@@ -28,6 +30,8 @@ from atoll.core.state.snapshot import Snapshot
 
 Codes = NDArray[np.int8]
 Counts = NDArray[np.int64]
+Look = tuple[Codes, Counts]
+"""(N) the place in WHY of what keeps a task off each node, and its free devices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +42,26 @@ class Sight:
     nodes: Nodes
     scoring: Scoring
     masks: Masks
+    advises: bool = False
+    """Whether it is worth the time to find out what would help."""
 
-    def codes(self, request: GangRequest, shape: TaskShape, number: int) -> tuple[Codes, Counts]:
-        """(N) the place in WHY of what keeps a task off each node, and its free devices."""
+    def codes(self, request: GangRequest, shape: TaskShape, number: int) -> Look:
+        """What keeps a task of a shape off each node."""
         codes = self.masks.refusals(request, shape).copy()
         devices = np.zeros(len(codes), np.int64)
         rows = np.flatnonzero(codes == MAY_GO)
         codes[rows], devices[rows] = blockers(self.nodes, self.scoring, number, rows)
         return codes, devices
+
+    def hold_when_empty(self, number: int, rows: Counts) -> int:
+        """How many of some nodes would hold a task if nothing else ran there."""
+        nodes = self.nodes._replace(
+            cpu_free=self.nodes.cpu_cap,
+            memory_free=self.nodes.memory_cap,
+            blocks_free=self.nodes.blocks_cap,
+            slices=np.zeros_like(self.nodes.slices),
+        )
+        return int((blockers(nodes, self.scoring, number, rows)[0] == MAY_GO).sum())
 
     def room(self, request: GangRequest, shape: TaskShape, *, number: int, most: int) -> Counts:
         """(N) how many tasks each node holds by itself, up to `most`."""
@@ -70,14 +86,18 @@ def reasons(
     return tuple(dict.fromkeys(found)) or (together_reason(),)
 
 
-def node_reasons(sight: Sight, shape: TaskShape, *, codes: Codes, devices: Counts) -> list[Reason]:
+def node_reasons(sight: Sight, shape: TaskShape, number: int, *, look: Look) -> list[Reason]:
     """One reason per blocker (and cluster, where that is closed), the most nodes first."""
+    codes, devices = look
     if not len(codes):
         return [Reason(ReasonCode.NO_CLUSTER, "no cluster has reported a node yet")]
     found: list[Reason] = []
-    for number in np.unique(codes[codes != MAY_GO]).tolist():
-        rows = np.flatnonzero(codes == number)
-        found.extend(_reasons_of(sight, shape, rows=rows, code=WHY[number], devices=devices))
+    for at in np.unique(codes[codes != MAY_GO]).tolist():
+        rows, code = np.flatnonzero(codes == at), WHY[at]
+        if code in CLUSTER_CODES:
+            found.extend(_closed(sight, code, rows))
+        elif code is not None:
+            found.append(_short(sight, shape, number, code=code, rows=rows, devices=devices))
     return sorted(found, key=lambda r: (-r.count, r.code, r.cluster))
 
 
@@ -85,18 +105,18 @@ def _group_reasons(
     sight: Sight, request: GangRequest, *, group: GroupRequest, numbers: Sequence[int]
 ) -> list[Reason]:
     looks = [
-        (shape, number, *sight.codes(request, shape, number))
+        (shape, number, sight.codes(request, shape, number))
         for shape, number in zip(group.shapes, numbers, strict=True)
     ]
     # The first of those that fit on most nodes: max keeps the first of equals.
-    shape, number, codes, devices = max(looks, key=lambda look: int((look[2] == MAY_GO).sum()))
+    shape, number, look = max(looks, key=lambda each: int((each[2][0] == MAY_GO).sum()))
     gang = []
     if group.count > 1 or request.topology is not None:
         rooms = sight.room(request, shape, number=number, most=group.count)
         gang = list(_gang_reasons(sight, request, group=group, rooms=rooms))
-    if not gang and (codes == MAY_GO).any():
+    if not gang and (look[0] == MAY_GO).any():
         return []
-    return gang + node_reasons(sight, shape, codes=codes, devices=devices)
+    return gang + node_reasons(sight, shape, number, look=look)
 
 
 def _gang_reasons(
@@ -120,18 +140,20 @@ def _most(domain: NDArray[np.int32], rooms: Counts) -> int:
     return int(sum_up(domain, rooms[None, :])[0].max())
 
 
-def _reasons_of(
-    sight: Sight, shape: TaskShape, *, rows: Counts, code: ReasonCode | None, devices: Counts
-) -> Iterator[Reason]:
-    if code is None:
-        return
-    if code not in CLUSTER_CODES:
-        available = int(_amounts(sight.nodes, code, devices)[rows].max())
-        yield node_reason(code, shape, available=available, nodes=len(rows))
-        return
+def _closed(sight: Sight, code: ReasonCode, rows: Counts) -> Iterator[Reason]:
     numbers, counts = np.unique(sight.nodes.cluster[rows], return_counts=True)
     for cluster, count in zip(numbers.tolist(), counts.tolist(), strict=True):
         yield cluster_reason(code, sight.snapshot.clusters[cluster].name, count)
+
+
+def _short(
+    sight: Sight, shape: TaskShape, number: int, *, code: ReasonCode, rows: Counts, devices: Counts
+) -> Reason:
+    available = int(_amounts(sight.nodes, code, devices)[rows].max())
+    reason = node_reason(code, shape, available=available, nodes=len(rows))
+    if not sight.advises or code not in SHORTAGES:
+        return reason
+    return replace(reason, help=advice(sight.hold_when_empty(number, rows)))
 
 
 def _amounts(nodes: Nodes, code: ReasonCode, devices: Counts) -> Counts:
