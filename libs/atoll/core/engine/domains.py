@@ -1,6 +1,7 @@
 """Where a gang could go whole: domains from the narrowest level on, the tightest first."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,22 +18,35 @@ MOST_DOMAINS = 16
 """Domains of one level that are tried."""
 
 
-def ladder(snapshot: Snapshot, topology: Topology | None, *, gathers: bool) -> tuple[Step, ...]:
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """Levels of the topology for one request."""
+
+    steps: tuple[Step, ...]
+    """In the order in which they are tried: from the narrowest on, at most up to the cluster."""
+    finer: tuple[tuple[Step, ...], ...]
+    """By step: the levels below it, the widest first."""
+
+
+def ladder(snapshot: Snapshot, topology: Topology | None, *, gathers: bool) -> Ladder:
     """The levels in the order in which they are tried.
 
     A required level is the only one. A preferred one is followed by the wider ones, and
     every ladder but a required one ends with the cluster.
     """
     columns = [column for _, column in snapshot.levels]
-    if topology is None:
-        chosen = columns if gathers else []
-    else:
+    levels = [np.ascontiguousarray(snapshot.nodes.domain[:, column]) for column in columns]
+    levels.append(snapshot.nodes.cluster)
+    first, end = (0 if gathers else len(columns)), len(levels)
+    if topology is not None:
         at = snapshot.level_column(topology.level)
-        chosen = [] if at is None else columns[columns.index(at) :]
-        chosen = chosen[:1] if topology.required else chosen
-    steps = tuple(np.ascontiguousarray(snapshot.nodes.domain[:, column]) for column in chosen)
-    required = topology is not None and topology.required
-    return steps if required else (*steps, snapshot.nodes.cluster)
+        first = len(columns) if at is None else columns.index(at)
+        if topology.required:
+            first, end = (end, end) if at is None else (first, first + 1)
+    chosen = range(first, end)
+    return Ladder(
+        tuple(levels[at] for at in chosen), tuple(tuple(levels[:at][::-1]) for at in chosen)
+    )
 
 
 def feasible(
@@ -50,3 +64,31 @@ def feasible(
     order = np.lexsort((first[numbers], -total if widest else total))
     for number in numbers[order][:MOST_DOMAINS].tolist():
         yield rows_in(step, rooms, number)
+
+
+def fewest(finer: Sequence[Step], rows: Rows, room: NDArray[np.int64], *, need: int) -> Rows:
+    """Those of a domain's rows that lie in the fewest domains below it that hold `need` tasks.
+
+    On each level the roomiest domains are taken until one holds the rest: of those the
+    tightest. Rows outside every domain of the level go together as one.
+    """
+    for step in finer:
+        numbers, first, place = np.unique(step[rows], return_index=True, return_inverse=True)
+        sums = np.bincount(place, room[rows], len(numbers)).astype(np.int64)
+        chosen = _cover(sums, first, need)
+        rows = rows[np.isin(place, chosen)]
+    return rows
+
+
+def _cover(sums: NDArray[np.int64], first: Rows, need: int) -> list[int]:
+    left = set(range(len(sums)))
+    chosen: list[int] = []
+    while left:
+        holds = [at for at in left if sums[at] >= need]
+        if holds:
+            return [*chosen, min(holds, key=lambda at: (int(sums[at]), int(first[at])))]
+        roomiest = min(left, key=lambda at: (-int(sums[at]), int(first[at])))
+        left.remove(roomiest)
+        chosen.append(roomiest)
+        need -= int(sums[roomiest])
+    return chosen

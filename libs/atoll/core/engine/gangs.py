@@ -12,7 +12,7 @@ from itertools import islice, permutations, product
 import numpy as np
 from numpy.typing import NDArray
 
-from atoll.core.engine.domains import Rows, Step, feasible, ladder
+from atoll.core.engine.domains import Ladder, Rows, feasible, fewest, ladder
 from atoll.core.engine.pack_kernels import pack
 from atoll.core.engine.rooms import Rooms
 from atoll.core.engine.score_kernels import Scoring
@@ -48,7 +48,7 @@ class GangPlacer:
     scoring: Scoring
     gathers: bool
     rooms: Rooms
-    _ladders: dict[Topology | None, tuple[Step, ...]] = field(default_factory=dict)
+    _ladders: dict[Topology | None, Ladder] = field(default_factory=dict)
 
     def place(self, view: ClassView, masks: Masks, *, job: int, units_left: int) -> Outcome:
         """Place candidate `job` of a class. `masks`: by shape, where it may go at all.
@@ -56,10 +56,10 @@ class GangPlacer:
         The operations since the caller's checkpoint are the gang's, or there are none; those
         before it must not be rolled back any more.
         """
-        steps = self._ladder(view.request.topology)
+        levels = self._ladder(view.request.topology)
         best = Outcome.NO_PLACE
         for choice in islice(product(*view.shapes), MOST_COMBINATIONS):
-            for rows in self._candidates(view.request, choice, masks=masks, steps=steps):
+            for rows in self._candidates(view.request, choice, masks=masks, levels=levels):
                 outcome = self._try(view.request, choice, rows, job=job, units_left=units_left)
                 if outcome is Outcome.PLACED:
                     return outcome
@@ -69,7 +69,7 @@ class GangPlacer:
                     break
         return best
 
-    def _ladder(self, topology: Topology | None) -> tuple[Step, ...]:
+    def _ladder(self, topology: Topology | None) -> Ladder:
         if topology not in self._ladders:
             self._ladders[topology] = ladder(self.snapshot, topology, gathers=self.gathers)
         return self._ladders[topology]
@@ -80,19 +80,21 @@ class GangPlacer:
         choice: Sequence[int],
         *,
         masks: Masks,
-        steps: Sequence[Step],
+        levels: Ladder,
     ) -> Iterator[Rows]:
         groups = request.groups
         rooms = np.stack([
             self.rooms.get(shape, masks[shape], most=group.count)
             for shape, group in zip(choice, groups, strict=True)
         ])
-        for step in steps:
-            yield from feasible(step, rooms, [group.count for group in groups])
-        if steps and any(group.min_count < group.count for group in groups):
-            yield from feasible(
-                steps[-1], rooms, [group.min_count for group in groups], widest=True
-            )
+        need = [group.count for group in groups]
+        for step, finer in zip(levels.steps, levels.finer, strict=True):
+            for rows in feasible(step, rooms, need):
+                alone = len(groups) == 1 and self.gathers
+                yield fewest(finer, rows, rooms[0], need=need[0]) if alone else rows
+        if levels.steps and any(group.min_count < group.count for group in groups):
+            least = [group.min_count for group in groups]
+            yield from feasible(levels.steps[-1], rooms, least, widest=True)
 
     def _try(
         self,

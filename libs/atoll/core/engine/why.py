@@ -130,7 +130,7 @@ def _gang_reasons(
     if request.topology is None or not request.topology.required:
         return
     level = request.topology.level
-    steps = ladder(sight.snapshot, request.topology, gathers=False)
+    steps = ladder(sight.snapshot, request.topology, gathers=False).steps
     most = _most(steps[0], rooms) if steps else 0
     if most < group.min_count:
         yield gang_reason(ReasonCode.NO_DOMAIN_FITS, group.min_count, most, where=f"one {level}")
