@@ -80,7 +80,8 @@ class RedisDecisionStream:
 
     async def _add(self, entries: Sequence[StreamEntry]) -> list[str]:
         """Append in one round trip; the clusters whose streams refused an entry."""
-        pipeline = self._commands.pipeline(transaction=False)
+        # In a transaction: a reader that waits gets all of them at once, and not the first alone.
+        pipeline = self._commands.pipeline(transaction=True)
         for entry in entries:
             _ = pipeline.xadd(
                 _key(entry.cluster),
