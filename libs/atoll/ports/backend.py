@@ -75,7 +75,7 @@ class LeaseOver(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RunEvent:
-    """What became of an attempt: STARTED, FINISHED, STOPPED or REJECTED."""
+    """What became of an attempt: STARTED, FINISHED, STOPPED or REJECTED; ACCEPTED from `open`."""
 
     attempt: AttemptId
     event: AttemptEvent
@@ -113,6 +113,7 @@ class Backend(Protocol):
 
         The latest event of each run found: STARTED when it is alive, its terminal event when it
         has ended. FINISHED with EXIT_UNKNOWN: it was started, is gone, and nobody knows more.
+        ACCEPTED: it was not started yet, but still may be unless it is stopped; `start` is safe.
         """
         ...
 

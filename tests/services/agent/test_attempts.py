@@ -160,3 +160,23 @@ def test_a_start_claims_the_run_that_was_found() -> None:
     assert table.start(order(attempt(1))) == [Tell(RunEvent(attempt(1), STARTED))]
     assert table.due() is None
     assert table.settle() == []
+
+
+def test_what_was_only_prepared_is_started_by_whoever_knows_it_and_stopped_otherwise() -> None:
+    prepared = RunEvent(attempt(1), AttemptEvent.ACCEPTED)
+    known = Attempts()
+    assert known.restore({attempt(1): Known(order(attempt(1)), started=False)}, [prepared]) == []
+    assert known.due() == order(attempt(1))
+    claimed = Attempts()
+    claimed.restore({}, [prepared])
+    assert claimed.start(order(attempt(1))) == []
+    assert claimed.due() == order(attempt(1))
+    taken = Attempts()
+    taken.restore({}, [prepared])
+    assert [type(made) for made in taken.take_over([attempt(1)])] == [Halt]
+    left = Attempts()
+    left.restore({}, [prepared])
+    assert [type(made) for made in left.settle()] == [Halt]
+    given_up = Attempts()
+    made = given_up.restore({attempt(1): Known(None, started=True)}, [prepared])
+    assert [type(instruction) for instruction in made] == [Halt]

@@ -111,3 +111,20 @@ async def test_a_journal_from_before_the_start_claims_the_run_again(
     await dispatch.until(lambda: dispatch.ended(attempt(1)))
     assert dispatch.events(attempt(1)) == [STARTED, FINISHED]
     assert len(agent.ledger("start")) == 1
+
+
+@pytest.mark.parametrize("live", [True, False], ids=["live", "not live"])
+async def test_a_wrapper_that_is_late_does_not_start_what_was_taken_over(
+    dispatch: FakeDispatch, tmp_path: Path, live: bool
+) -> None:
+    agent = Running(local(tmp_path, dispatch))
+    run = agent.settings.data_dir / "runs" / "1.1"
+    run.mkdir(parents=True)
+    dispatch.void(attempt(1))
+    dispatch.snapshot = [attempt(1)] if live else []
+    await agent.start()
+    await dispatch.until(lambda: dispatch.ended(attempt(1)))
+    assert dispatch.events(attempt(1)) == [STOPPED]
+    ended = agent.settings.data_dir / "ended" / "1.1"
+    await eventually((ended / "started").exists)
+    await agent.stop()

@@ -94,6 +94,9 @@ class Keeper:
             folder = self._folders.of(attempt)
             if read_marker(folder) is not None or (folder / "exit").exists():
                 events.append(await self._found(self._hold(attempt, read_held(folder))))
+            else:
+                # A wrapper may be just about to claim it.
+                events.append(RunEvent(attempt, AttemptEvent.ACCEPTED))
         return tuple(events)
 
     async def start(self, order: StartOrder, place: Place) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -103,15 +104,37 @@ def oom_kills(cgroup: Path) -> int:
     return 0
 
 
+def create_once(path: Path, text: str) -> bool:
+    """Put a file there, whole and durable, unless there is one; False then.
+
+    Whoever sees it sees all of it: it is linked into place when its content is on disk.
+    """
+    draft = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}")
+    write_durably(draft, text)
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return False
+    finally:
+        draft.unlink()
+    sync_folder(path.parent)
+    return True
+
+
 def write_whole(path: Path, text: str) -> None:
     """Put a file there, whole and durable."""
     draft = path.with_name(path.name + ".new")
-    with draft.open("w") as file:
+    write_durably(draft, text)
+    draft.replace(path)
+    sync_folder(path.parent)
+
+
+def write_durably(path: Path, text: str) -> None:
+    """Write a file and wait for the disk."""
+    with path.open("w") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-    draft.replace(path)
-    sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:

@@ -23,6 +23,7 @@ from atoll.agent.localrun.processes import (
     boot_id,
     boottime,
     catches,
+    create_once,
     group_lives,
     group_members,
     kill_children,
@@ -30,7 +31,6 @@ from atoll.agent.localrun.processes import (
     quietly,
     reap_one,
     start_ticks,
-    sync_folder,
     write_whole,
 )
 
@@ -62,10 +62,11 @@ def main() -> None:
     if lease.over(boottime()):
         say("lease")
         return
+    # From the claim on it may be told to stop, and must not die of that.
+    signal.pthread_sigmask(signal.SIG_BLOCK, HEARD | UNHEARD)
     if not claim(folder):
         say("taken")
         return
-    signal.pthread_sigmask(signal.SIG_BLOCK, HEARD | UNHEARD)
     libc().prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     run = Run(order, lease)
     run.begin()
@@ -217,16 +218,8 @@ class Run:
 
 def claim(folder: Path) -> bool:
     """Create `started`, durably; False when somebody else has."""
-    try:
-        file = os.open(folder / "started", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return False
     who = {"pid": os.getpid(), "start": start_ticks(os.getpid()), "boot": boot_id()}
-    os.write(file, json.dumps(who).encode())
-    os.fsync(file)
-    os.close(file)
-    sync_folder(folder)
-    return True
+    return create_once(folder / "started", json.dumps(who))
 
 
 def spawn(rank: dict[str, Any]) -> int:

@@ -8,7 +8,7 @@ slow, or die and begin again with `restore`: nothing here waits.
 import enum
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from atoll.core.model.ids import AttemptId
@@ -107,7 +107,12 @@ class Attempts:
         self._strangers = {a: event for a, event in events.items() if a not in known}
         made: list[Instruction] = []
         for attempt, what in known.items():
-            made += self._restore_one(attempt, what, events.get(attempt))
+            event = events.get(attempt)
+            if event is not None and event.event is AttemptEvent.ACCEPTED:
+                # Given up already, it must not come to life late; else it is simply started.
+                given_up = what.started and what.stop is None
+                what, event = (replace(what, stop=StopCause.NONE) if given_up else what), None
+            made += self._restore_one(attempt, what, event)
         return made
 
     def start(self, order: StartOrder) -> list[Instruction]:
@@ -115,7 +120,8 @@ class Attempts:
         attempt = order.attempt
         if attempt in self._tracked:
             return []
-        if (stranger := self._strangers.pop(attempt, None)) is not None:
+        stranger = self._strangers.pop(attempt, None)
+        if stranger is not None and stranger.event is not AttemptEvent.ACCEPTED:
             self._track(attempt, Phase.BINDING)
             return self.observe(stranger)
         self._track(attempt, Phase.WAITING, order)
@@ -227,6 +233,8 @@ class Attempts:
         stranger = self._strangers.pop(attempt, None)
         if stranger is None:
             return self._end(tracked, _unknown_end(attempt))
+        if stranger.event is AttemptEvent.ACCEPTED:
+            return self.stop(attempt, StopCause.NONE)
         return self.observe(stranger)
 
     def _observe_stranger(self, event: RunEvent) -> list[Instruction]:
