@@ -64,6 +64,24 @@ def test_a_gang_is_whole_or_absent_and_keeps_its_topology(case: Given) -> None:
 
 
 @given(givens())
+@settings(max_examples=150)
+def test_every_task_goes_where_its_group_may_go(case: Given) -> None:
+    nodes = {node.id: node for node in case.nodes}
+    guards = {cluster.name: cluster.can_guard for cluster in case.clusters}
+    for placement in planned(world_of(case).freeze(1.0)).placements:
+        assert guards[placement.cluster] or not placement.request.needs_guard
+        for number, group in enumerate(placement.request.groups):
+            tasks = [task for task in placement.tasks if task.group == number]
+            assert all(nodes[task.node].schedulable for task in tasks)
+            labels = [set(nodes[task.node].inventory.labels) for task in tasks]
+            assert any(
+                all(set(shape.labels) <= each for each in labels)
+                and all(task.cpu_milli == shape.cpu_milli for task in tasks)
+                for shape in group.shapes
+            )
+
+
+@given(givens())
 def test_jobs_are_placed_or_wait_with_reasons(case: Given) -> None:
     made = planned(world_of(case).freeze(1.0))
     waiting = Counter[tuple[str, object]]()

@@ -1,7 +1,8 @@
 """Chooses nodes for a gang, or none.
 
 A gang is placed whole: the statement is rolled back to where it began as soon
-as one task group cannot have its least count.
+as one task group cannot have its least count. Groups are packed one after
+another; a small gang for which that finds no way is searched for one.
 """
 
 import enum
@@ -13,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atoll.core.engine.domains import Ladder, Rows, feasible, fewest, ladder
-from atoll.core.engine.pack_kernels import pack
+from atoll.core.engine.pack_kernels import pack, search
 from atoll.core.engine.rooms import Rooms
 from atoll.core.engine.score_kernels import Scoring
-from atoll.core.model.plan import GangRequest, GroupRequest
+from atoll.core.model.plan import GroupRequest
 from atoll.core.model.spec import Topology
 from atoll.core.state.columns import SHAPE_BLOCKS, SHAPE_CPU, SHAPE_MEMORY, SHAPE_SHARES
 from atoll.core.state.snapshot import ClassView, Snapshot
@@ -28,6 +29,12 @@ MOST_ORDERS = 6
 """Orders of the groups that are tried on one domain."""
 UNLIMITED = 1 << 60
 
+MOST_SEARCHES = 4
+"""Domains that are searched through when packing found nothing."""
+MOST_SEARCHED_TASKS = 16
+MOST_TRIES = 5_000
+"""Tasks tried on a node in one search."""
+
 Masks = Mapping[int, NDArray[np.bool_]]
 
 
@@ -37,6 +44,18 @@ class Outcome(enum.Enum):
     PLACED = enum.auto()
     NO_PLACE = enum.auto()
     AT_LIMIT = enum.auto()
+
+
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    """One choice of alternatives for a gang."""
+
+    groups: Sequence[GroupRequest]
+    shapes: Sequence[int]
+    """By group: the row of the alternative in the shape table."""
+    allowed: Sequence[NDArray[np.bool_]]
+    """By group: (N) where it may go at all."""
+    units_left: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,36 +75,37 @@ class GangPlacer:
         The operations since the caller's checkpoint are the gang's, or there are none; those
         before it must not be rolled back any more.
         """
-        levels = self._ladder(view.request.topology)
+        mark = self.statement.checkpoint()
         best = Outcome.NO_PLACE
-        for choice in islice(product(*view.shapes), MOST_COMBINATIONS):
-            for rows in self._candidates(view.request, choice, masks=masks, levels=levels):
-                outcome = self._try(view.request, choice, rows, job=job, units_left=units_left)
-                if outcome is Outcome.PLACED:
-                    return outcome
-                if outcome is Outcome.AT_LIMIT:
-                    # Another domain would be charged the same; another alternative may not be.
-                    best = outcome
-                    break
+        for shapes in islice(product(*view.shapes), MOST_COMBINATIONS):
+            allowed = [masks[shape] for shape in shapes]
+            ask = _Ask(view.request.groups, shapes, allowed, units_left)
+            outcome = self._place(ask, view.request.topology)
+            if outcome is Outcome.PLACED:
+                self.statement.journal.job[mark : self.statement.checkpoint()] = job
+                return outcome
+            best = outcome if outcome is Outcome.AT_LIMIT else best
         return best
 
-    def _ladder(self, topology: Topology | None) -> Ladder:
+    def _place(self, ask: _Ask, topology: Topology | None) -> Outcome:
+        searches = MOST_SEARCHES if len(ask.groups) > 1 else 0
+        for rows in self._candidates(ask, topology):
+            outcome = self._pack(ask, rows)
+            if outcome is Outcome.NO_PLACE and searches > 0:
+                searches -= 1
+                outcome = self._search(ask, rows)
+            # Another domain would be charged the same; another alternative may not be.
+            if outcome is not Outcome.NO_PLACE:
+                return outcome
+        return Outcome.NO_PLACE
+
+    def _candidates(self, ask: _Ask, topology: Topology | None) -> Iterator[Rows]:
         if topology not in self._ladders:
             self._ladders[topology] = ladder(self.snapshot, topology, gathers=self.gathers)
-        return self._ladders[topology]
-
-    def _candidates(
-        self,
-        request: GangRequest,
-        choice: Sequence[int],
-        *,
-        masks: Masks,
-        levels: Ladder,
-    ) -> Iterator[Rows]:
-        groups = request.groups
+        levels, groups = self._ladders[topology], ask.groups
         rooms = np.stack([
-            self.rooms.get(shape, masks[shape], most=group.count)
-            for shape, group in zip(choice, groups, strict=True)
+            self.rooms.get(shape, mask, most=group.count)
+            for shape, mask, group in zip(ask.shapes, ask.allowed, groups, strict=True)
         ])
         need = [group.count for group in groups]
         for step, finer in zip(levels.steps, levels.finer, strict=True):
@@ -96,80 +116,88 @@ class GangPlacer:
             least = [group.min_count for group in groups]
             yield from feasible(levels.steps[-1], rooms, least, widest=True)
 
-    def _try(
-        self,
-        request: GangRequest,
-        choice: Sequence[int],
-        rows: Rows,
-        *,
-        job: int,
-        units_left: int,
-    ) -> Outcome:
+    def _pack(self, ask: _Ask, rows: Rows) -> Outcome:
         mark = self.statement.checkpoint()
-        for order in islice(self._orders(choice), MOST_ORDERS):
-            outcome = self._pack(request.groups, choice, rows, order=order, units_left=units_left)
+        for order in islice(self._orders(ask.shapes), MOST_ORDERS):
+            outcome = self._pack_least(ask, rows, order)
             if outcome is Outcome.PLACED:
-                self.statement.journal.job[mark : self.statement.checkpoint()] = job
+                self._pack_more(ask, rows, mark=mark)
                 return outcome
             self.statement.rollback(mark)
             if outcome is Outcome.AT_LIMIT:
                 return outcome
         return Outcome.NO_PLACE
 
-    def _orders(self, choice: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    def _orders(self, shapes: Sequence[int]) -> Iterator[tuple[int, ...]]:
         # The largest tasks first: small ones find a place in what those leave.
-        shapes = self.scoring.shapes
-        largest = sorted(
-            range(len(choice)),
-            key=lambda g: (
-                -int(shapes[choice[g], SHAPE_SHARES])
-                * max(1, int(shapes[choice[g], SHAPE_BLOCKS])),
-                -int(shapes[choice[g], SHAPE_CPU]),
-                -int(shapes[choice[g], SHAPE_MEMORY]),
-                g,
-            ),
-        )
-        return permutations(largest)
+        return permutations(sorted(range(len(shapes)), key=lambda g: self._size(shapes[g])))
 
-    def _pack(
-        self,
-        groups: Sequence[GroupRequest],
-        choice: Sequence[int],
-        rows: Rows,
-        *,
-        order: Sequence[int],
-        units_left: int,
-    ) -> Outcome:
+    def _size(self, shape: int) -> tuple[int, int, int]:
+        row = self.scoring.shapes[shape]
+        blocks = int(row[SHAPE_SHARES]) * max(1, int(row[SHAPE_BLOCKS]))
+        return -blocks, -int(row[SHAPE_CPU]), -int(row[SHAPE_MEMORY])
+
+    def _pack_least(self, ask: _Ask, rows: Rows, order: Sequence[int]) -> Outcome:
+        left = ask.units_left
         for group in order:
-            least = groups[group].min_count
-            placed, units = self._pack_group(
-                group, choice[group], rows, count=least, units_left=units_left
-            )
+            least = ask.groups[group].min_count
+            placed, units = self._pack_group(ask, group, rows, count=least, left=left)
             if placed < least:
-                return Outcome.AT_LIMIT if units > units_left else Outcome.NO_PLACE
-            units_left -= units
-        for group in order:
-            more = groups[group].count - groups[group].min_count
-            if more:
-                placed, units = self._pack_group(
-                    group, choice[group], rows, count=more, units_left=units_left
-                )
-                if placed < more and units > units_left:
-                    break
-                units_left -= units
+                return Outcome.AT_LIMIT if units > left else Outcome.NO_PLACE
+            left -= units
         return Outcome.PLACED
 
+    def _pack_more(self, ask: _Ask, rows: Rows, *, mark: int) -> None:
+        left = ask.units_left - self._charged(mark)
+        for group, request in enumerate(ask.groups):
+            more = request.count - request.min_count
+            placed, units = self._pack_group(ask, group, rows, count=more, left=left)
+            if placed < more and units > left:
+                return
+            left -= units
+
     def _pack_group(
-        self, group: int, shape: int, rows: Rows, *, count: int, units_left: int
+        self, ask: _Ask, group: int, rows: Rows, *, count: int, left: int
     ) -> tuple[int, int]:
-        statement = self.statement
+        statement, shape = self.statement, ask.shapes[group]
         statement.reserve(count, int(statement.shapes[shape, SHAPE_SHARES]))
         mark = statement.checkpoint()
+        mine = rows[ask.allowed[group][rows]]
         placed, units = pack(
-            statement.nodes, self.scoring, statement.journal, rows, shape, count, units_left
+            statement.nodes, self.scoring, statement.journal, mine, shape, count, left
         )
         statement.journal.group[mark : mark + placed] = group
         return placed, units
+
+    def _search(self, ask: _Ask, rows: Rows) -> Outcome:
+        order = sorted(range(len(ask.groups)), key=lambda g: self._size(ask.shapes[g]))
+        tasks = [group for group in order for _ in range(ask.groups[group].min_count)]
+        if len(tasks) > MOST_SEARCHED_TASKS:
+            return Outcome.NO_PLACE
+        statement = self.statement
+        statement.reserve(len(tasks), int(statement.shapes[ask.shapes, SHAPE_SHARES].max()))
+        mark = statement.checkpoint()
+        found = search(
+            statement.nodes,
+            self.scoring,
+            statement.journal,
+            rows,
+            np.stack([mask[rows] for mask in ask.allowed]),
+            np.array(ask.shapes, np.int64),
+            np.array(tasks, np.int64),
+            MOST_TRIES,
+        )
+        if not found:
+            return Outcome.NO_PLACE
+        statement.journal.group[mark : mark + len(tasks)] = tasks
+        if self._charged(mark) > ask.units_left:
+            statement.rollback(mark)
+            return Outcome.AT_LIMIT
+        self._pack_more(ask, rows, mark=mark)
+        return Outcome.PLACED
+
+    def _charged(self, mark: int) -> int:
+        return int(self.statement.journal.units[mark : self.statement.checkpoint()].sum())
 
 
 def gang_placer(

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from atoll.core.engine.score_kernels import NO, Scoring, look_at, score
 from atoll.core.state.columns import Nodes
+from atoll.core.state.fit_kernels import NO_FIT
 from atoll.core.state.ledger_kernels import give_tasks
 from atoll.core.state.statement_kernels import Journal, place
 
@@ -43,6 +44,49 @@ def pack(
         node = look_at(nodes, models, rows[i], seen)
         scores[i] = score(node, cuts, shapes, weights, seen, trial, shape)
     return count, units
+
+
+@njit(cache=True, nogil=True)
+def search(
+    nodes: Nodes,
+    scoring: Scoring,
+    journal: Journal,
+    rows: NDArray[np.int64],
+    allowed: NDArray[np.bool_],
+    shape: NDArray[np.int64],
+    group: NDArray[np.int64],
+    tries: int,
+) -> bool:
+    """Place all tasks by trying rows one after another, taking back what leads nowhere.
+
+    `group`: (T) of every task, equal ones side by side; `shape`: (G) of every group;
+    `allowed`: (G, rows). False, and nothing placed, when there is no way or none was found
+    in so many tries. There must be room in the journal.
+    """
+    models, cuts, shapes = scoring.models, scoring.cuts, scoring.shapes
+    size = group.shape[0]
+    # Of equal tasks the later one begins at the earlier one's row: the rest is symmetry.
+    choice = np.full(size + 1, -1, np.int64)
+    task = 0
+    while 0 <= task < size:
+        mine, at, found = group[task], choice[task], False
+        while not found and at + 1 < rows.shape[0] and tries > 0:
+            at += 1
+            if allowed[mine, at]:
+                tries -= 1
+                charge = place(nodes, models, cuts, shapes, journal, shape[mine], rows[at])
+                found = charge != NO_FIT
+        if found:
+            choice[task] = at
+            task += 1
+            equal = task < size and group[task] == mine
+            choice[task] = at - 1 if equal else -1
+        else:
+            task -= 1
+            if task >= 0:
+                journal.size[0] -= 1
+                give_tasks(nodes, journal.uses, journal.size[0], journal.size[0] + 1)
+    return bool(task == size)
 
 
 @njit(cache=True, nogil=True)
