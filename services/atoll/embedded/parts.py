@@ -153,6 +153,8 @@ class ServicePart:
         self._make = make
         self._service: Service | None = None
         self._process: Process | None = None
+        self._listening: int | None = None
+        """The process that was seen to hold its port; looking for that is costly."""
 
     @property
     def pid(self) -> int | None:
@@ -197,7 +199,11 @@ class ServicePart:
         """
         pid = self.pid
         answered = pid is not None and await http_ok(self.metrics, "/readyz")
-        return answered and self.alive() and _listens(pid, self.metrics)
+        if not answered or not self.alive():
+            return False
+        if pid != self._listening and _listens(pid, self.metrics):
+            self._listening = pid
+        return pid == self._listening
 
     async def end(self) -> None:
         """SIGTERM, and SIGKILL for it and its children after its grace."""

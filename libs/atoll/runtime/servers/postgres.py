@@ -46,7 +46,9 @@ SETTINGS: Final = {
     # Queues are rows that die young.
     "autovacuum_naptime": "10s",
     "autovacuum_vacuum_scale_factor": "0.05",
-    "autovacuum_analyze_scale_factor": "0.05",
+    # No plan of ours hangs on fresh statistics, and a busy table would be sampled all the time.
+    "autovacuum_analyze_threshold": "10000",
+    "autovacuum_analyze_scale_factor": "0.5",
     "autovacuum_vacuum_cost_limit": "2000",
     # A client that vanished must not hold row locks.
     "tcp_keepalives_idle": "10",
