@@ -1,4 +1,4 @@
-"""Queued jobs in columns: some 80 bytes a job, so that a million of them is no matter."""
+"""Queued jobs in columns: some 100 bytes a job, so that a million of them is no matter."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple

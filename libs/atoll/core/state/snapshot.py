@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from atoll.core.model.ids import ClusterName, JobId, NodeId, QueueName
+from atoll.core.model.ids import ClusterName, NodeId, QueueName
 from atoll.core.model.inventory import Avoidance
 from atoll.core.model.plan import GangRequest, shape_key
 from atoll.core.model.reason import ReasonCode
@@ -16,7 +16,6 @@ from atoll.core.state.fit_kernels import Hardware
 from atoll.core.state.interning import Labels
 from atoll.core.state.labels import LabelSets
 from atoll.core.state.limits import Limits
-from atoll.core.state.node_table import Domain
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,6 @@ class Snapshot:
     label_count: int
     levels: tuple[tuple[str, int], ...]
     """(level, column of `nodes.domain`), the narrowest first."""
-    domains: Sequence[Domain]
     kinds: dict[str, int]
     queue: QueueView
     limits: Limits
@@ -124,7 +122,3 @@ class Snapshot:
         if shape is None:
             raise LookupError(f"shape {number} is not in use")
         return shape
-
-    def job_id(self, index: int) -> JobId:
-        """The id of candidate job `index`."""
-        return JobId(int(self.queue.job[index]))

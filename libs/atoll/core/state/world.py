@@ -60,11 +60,6 @@ class World:
             if view != before and view.closed is None:
                 self._stamps.settings_changed()
 
-    def remove_clusters(self, names: Iterable[ClusterName]) -> None:
-        """Forget clusters; their nodes get no new work."""
-        for name in names:
-            self._clusters.pop(name, None)
-
     def set_queues(self, queues: Iterable[Queue]) -> None:
         """Enter or replace queues by name."""
         if self._limits.set(queues):
@@ -212,7 +207,6 @@ class World:
             label_sets=self._table.labels,
             label_count=len(self._table.labels.sets),
             levels=level_order(self._table),
-            domains=self._table.domains.values,
             kinds=dict(self._table.models.kinds.number),
             queue=queue_view(self._queue, class_views(tried, self._limits, limits), first),
             limits=limits,
@@ -224,7 +218,8 @@ class World:
         It did not fit beside the plan's placements. Should one of those not have become an
         allocation by the next cycle, everything is tried again.
         """
-        self._planned = {p.attempt for p in plan.placements} - self.ledger.holdings.keys()
+        held = self.ledger.holdings
+        self._planned = {p.attempt for p in plan.placements if p.attempt not in held}
         waiting = {(w.queue, w.request) for w in plan.waiting}
         for view in snapshot.queue.classes:
             group = self._queue.classes.get(view.number)
