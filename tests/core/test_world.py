@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atoll.core.model.ids import JobId, NodeId
+from atoll.core.model.ids import MAX_ATTEMPTS, JobId, NodeId
 from atoll.core.model.inventory import Avoidance, Cluster
 from atoll.core.model.plan import PendingJob, Plan
 from atoll.core.model.resources import DeviceRequest, TaskShape
@@ -188,6 +188,20 @@ def test_what_waited_for_placements_that_were_dropped_is_tried_again() -> None:
     world.remove_pending([JobId(1)])
     assert world.has_work(2.0)
     assert placed(planned(world.freeze(2.0))) == [2]
+
+
+def test_a_job_that_cannot_have_another_attempt_is_left_alone() -> None:
+    spent = replace(simple_job(1, ONE), attempts=MAX_ATTEMPTS)
+    world = simple_world(simple_nodes(1), [spent, simple_job(2, ONE)])
+    assert placed(planned(world.freeze(1.0))) == [2]
+
+
+def test_a_share_without_a_size_fits_nowhere() -> None:
+    odd = [single(TaskShape(0, 0, DeviceRequest("H100", 1, blocks=b))) for b in (0, 101)]
+    jobs = [simple_job(n, request) for n, request in enumerate(odd, 1)]
+    made = planned(simple_world(simple_nodes(1, gpus=2), jobs).freeze(1.0))
+    assert placed(made) == []
+    assert len(made.waiting) == 2
 
 
 def test_a_class_whose_jobs_all_wait_for_something_else_is_no_work() -> None:

@@ -11,6 +11,7 @@ from atoll.core.engine.limits import limit_reasons
 from atoll.core.engine.masks import Masks
 from atoll.core.engine.scoring import scoring_for
 from atoll.core.engine.why import Codes, Sight, reasons
+from atoll.core.model.ids import MAX_ATTEMPTS
 from atoll.core.model.plan import GangRequest, PendingJob
 from atoll.core.model.reason import Reason, ReasonCode
 from atoll.core.model.resources import DeviceRequest
@@ -101,6 +102,8 @@ class _Look:
         found = []
         if self._pending.depends_on:
             found.append(_dependency(self._pending))
+        if self._pending.attempts >= MAX_ATTEMPTS:
+            found.append(Reason(ReasonCode.HELD, f"it has had {MAX_ATTEMPTS} attempts, the most"))
         if self._pending.begin_at > self._now:
             found.append(_begin(self._pending.begin_at - self._now))
         return tuple(found)

@@ -18,6 +18,7 @@ from atoll.core.engine.pack_kernels import pack, search
 from atoll.core.engine.rooms import Rooms
 from atoll.core.engine.score_kernels import Scoring
 from atoll.core.model.plan import GroupRequest
+from atoll.core.model.resources import BLOCKS_PER_DEVICE
 from atoll.core.model.spec import Topology
 from atoll.core.state.columns import SHAPE_BLOCKS, SHAPE_CPU, SHAPE_MEMORY, SHAPE_SHARES
 from atoll.core.state.snapshot import ClassView, Snapshot
@@ -134,8 +135,8 @@ class GangPlacer:
 
     def _size(self, shape: int) -> tuple[int, int, int]:
         row = self.scoring.shapes[shape]
-        blocks = int(row[SHAPE_SHARES]) * max(1, int(row[SHAPE_BLOCKS]))
-        return -blocks, -int(row[SHAPE_CPU]), -int(row[SHAPE_MEMORY])
+        blocks = min(BLOCKS_PER_DEVICE, int(row[SHAPE_BLOCKS]))
+        return -int(row[SHAPE_SHARES]) * blocks, -int(row[SHAPE_CPU]), -int(row[SHAPE_MEMORY])
 
     def _pack_least(self, ask: _Ask, rows: Rows, order: Sequence[int]) -> Outcome:
         left = ask.units_left

@@ -112,7 +112,7 @@ def _shares_of(offer: DeviceOffer, device: DeviceRequest) -> int:
             return 0
         blocks = -(-BLOCKS_PER_DEVICE * device.memory_bytes // offer.memory_bytes)
         return BLOCKS_PER_DEVICE // blocks
-    return BLOCKS_PER_DEVICE // device.blocks
+    return BLOCKS_PER_DEVICE // device.blocks if device.blocks > 0 else 0
 
 
 def _slices_of(offer: DeviceOffer, name: str) -> int:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from atoll.core.model.ids import JobId, QueueName
+from atoll.core.model.ids import MAX_ATTEMPTS, JobId, QueueName
 from atoll.core.model.plan import GangRequest, PendingJob
 from atoll.core.state.fifo import Fifo
 from atoll.core.state.pending import Ints, PendingTable
@@ -239,7 +239,7 @@ def _in_order(queue: JobQueue, group: int, *, ids: Ints, main: int) -> tuple[Int
     slots = queue.table.find(ids)
     from_main = np.arange(len(ids)) < main
     here = (slots >= 0) & (columns.group[slots] == group) & (columns.waits[slots] == 0)
-    here &= columns.begin_at[slots] <= queue.now
+    here &= (columns.begin_at[slots] <= queue.now) & (columns.attempts[slots] < MAX_ATTEMPTS)
     slots, from_main = slots[here], from_main[here]
     order = np.lexsort((columns.job[slots], columns.submitted_at[slots]))
     slots, from_main = slots[order], from_main[order]

@@ -28,6 +28,8 @@ from atoll.core.state.interning import Interner
 from atoll.core.state.mig import PROFILE_INDEX
 
 NO_PROFILE = -1
+NEVER_BLOCKS = 1 << 20
+"""More than any device has: a share that says no size fits nowhere."""
 
 
 class ShapeTable:
@@ -94,7 +96,7 @@ def write_shape(
     row[SHAPE_MEMORY] = shape.memory_bytes
     row[SHAPE_FORM] = form_of(device)
     row[SHAPE_SHARES] = device.count if device else 0
-    row[SHAPE_BLOCKS] = device.blocks if device else 0
+    row[SHAPE_BLOCKS] = device.blocks if device and device.blocks > 0 else NEVER_BLOCKS
     row[SHAPE_KIND] = kinds(device.kind) if device and device.kind != ANY_KIND else ANY
     row[SHAPE_PROFILE] = PROFILE_INDEX.get(device.profile, NO_PROFILE) if device else NO_PROFILE
     row[SHAPE_DEVICE_MEMORY] = device.memory_bytes if device else 0
