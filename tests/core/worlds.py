@@ -226,3 +226,11 @@ def simple_world(node_list: Sequence[Node], jobs: Sequence[PendingJob] = ()) -> 
     world.upsert_nodes(node_list)
     world.upsert_pending(jobs)
     return world
+
+
+def placed(made: Plan) -> list[int]:
+    return [p.job for p in made.placements]
+
+
+def heads(world: World, now: float = 1.0, size: int = 4096) -> list[int]:
+    return list(map(int, world.freeze(now, size).queue.job))
