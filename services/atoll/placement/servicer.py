@@ -3,9 +3,9 @@
 from typing import Any
 
 import grpc
-from atoll.core.engine.explain import ClusterTally
 
 from atoll.api.placement.v1 import placement_pb2, placement_pb2_grpc
+from atoll.core.engine.explain import ClusterTally
 from atoll.core.model.errors import ErrorCode, Unavailable
 from atoll.core.model.ids import ClusterName, JobId
 from atoll.placement import telemetry

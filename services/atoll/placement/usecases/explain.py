@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from atoll.core.engine.explain import ClusterTally, explain
-
 from atoll.core.model.errors import ErrorCode, NotFound
 from atoll.core.model.ids import JobId, attempt_name, job_of
 from atoll.core.model.lifecycle import JobState
