@@ -70,6 +70,7 @@ class Candidate:
         """Campaign, lead, step down, and again."""
         self._election = election
         deposed: Leader | None = None
+        refused = 0
         while True:
             leadership = await self._campaign(election, deposed)
             log.info("elected", epoch=str(leadership.epoch))
@@ -81,6 +82,12 @@ class Candidate:
                 deposed, self.leader = self.leader, None
                 telemetry.stands_by()
                 await leadership.resign()
+            refused = refused + 1 if deposed is None else 0
+            if refused:
+                # etcd was wiped or restored: until somebody raises the generation, or its
+                # revisions have caught up, every election ends like this one.
+                log.warning("the rows know a later epoch", hint="is /atoll/generation too low?")
+                await self._clock.sleep(RETRY.wait_s(refused, 0.0))
 
     async def watch_hints(self) -> None:
         """Wake the cycle whenever somebody says that there is something new."""

@@ -16,7 +16,7 @@ from atoll.core.model.job import Job
 from atoll.core.model.lifecycle import AttemptEvent, JobState
 from atoll.core.model.messages import DecisionKind
 from atoll.core.policies.registry import policies
-from atoll.placement.loops import Candidate
+from atoll.placement.loops import RETRY, Candidate
 from atoll.placement.publish import Publisher
 from atoll.placement.settings import PlacementSettings
 from atoll.ports.topics import PLACEMENT
@@ -143,6 +143,25 @@ async def test_a_fence_that_moved_under_the_same_leader_makes_it_load_anew(
     await eventually(lambda: replicas.all_are(jobs, JobState.ASSIGNED))
     assert candidate.leader is not None
     assert candidate.leader.fence.epoch == fence.epoch
+
+
+async def test_who_is_elected_below_the_rows_epoch_waits_longer_each_time(
+    replicas: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr(replicas.real, "sleep", sleep)
+    await replicas.lead(epoch=6)
+    candidate = replicas.stand("one")
+    await eventually(lambda: candidate.leader is not None)
+    assert candidate.leader is not None
+    assert candidate.leader.fence.epoch.revision >= 6
+    waits = [seconds for seconds in slept if seconds >= RETRY.first_s]
+    assert waits[:4] == [RETRY.wait_s(n, 0.0) for n in (1, 2, 3, 4)]
 
 
 async def test_a_standby_forgets_no_cluster(replicas: Replicas) -> None:
