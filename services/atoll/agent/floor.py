@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from atoll.core.model.ids import AttemptId
 from atoll.core.model.inventory import NodeInventory
@@ -45,6 +46,10 @@ class _NodeUse:
     memory_bytes: int = 0
     devices: dict[int, _DeviceUse] = field(default_factory=dict)
     runs: set[AttemptId] = field(default_factory=set)
+
+
+UNUSED: Final = _DeviceUse()
+"""Stands for a device that nobody uses."""
 
 
 class Floor:
@@ -111,20 +116,21 @@ class Floor:
 
     def _taken(self, node: NodeInventory, tasks: Sequence[TaskPlacement]) -> Objection | None:
         """Shares that have an owner, be it another task of these, or a local user."""
-        devices = self._used.get(node.name, _NodeUse()).devices
+        used_here = self._used.get(node.name)
+        devices = {} if used_here is None else used_here.devices
         local = dict(node.local_use.blocks)
         fresh: dict[int, _DeviceUse] = {}
         for grant in (grant for task in tasks for grant in task.devices):
-            used = devices.get(grant.index, _DeviceUse())
+            used = devices.get(grant.index, UNUSED)
             mine = fresh.setdefault(grant.index, _DeviceUse())
             blocks, mask = used.blocks + mine.blocks, used.mask | mine.mask
-            message = f"device {grant.index} of {node.name} is taken"
-            refusal = _refusal(ReasonCode.CAPACITY_TAKEN, message, tasks)
-            if overlaps(grant, blocks, mask):
+            if overlaps(grant, blocks + local.get(grant.index, 0), mask):
+                message = f"device {grant.index} of {node.name} is taken"
+                refusal = _refusal(ReasonCode.CAPACITY_TAKEN, message, tasks)
+                if not overlaps(grant, blocks, mask):
+                    return Objection(refusal)
                 owners = tuple(sorted(used.owners))
                 return Objection(refusal, Violation("DOUBLE_ALLOCATION", node.name, owners))
-            if overlaps(grant, blocks + local.get(grant.index, 0), mask):
-                return Objection(refusal)
             mine.blocks += grant.blocks
             mine.mask |= grant.slice_mask
         return None
@@ -135,14 +141,14 @@ class Floor:
         used, local = self._used.get(node.name, _NodeUse()), node.local_use
         free_cpu = node.cpu_milli - used.cpu_milli - sum(task.cpu_milli for task in tasks)
         free_memory = node.memory_bytes - used.memory_bytes - sum(t.memory_bytes for t in tasks)
+        if free_cpu >= local.cpu_milli and free_memory >= local.memory_bytes:
+            return None
         message = f"{node.name} has not enough CPU or memory left"
         refusal = _refusal(ReasonCode.CAPACITY_TAKEN, message, tasks)
         if free_cpu < 0 or free_memory < 0:
             owners = tuple(sorted(used.runs))
             return Objection(refusal, Violation("OVERCOMMIT", node.name, owners))
-        # What local users take is nobody's mistake.
-        short = free_cpu < local.cpu_milli or free_memory < local.memory_bytes
-        return Objection(refusal) if short else None
+        return Objection(refusal)  # what local users take is nobody's mistake
 
 
 def by_node(tasks: Iterable[TaskPlacement]) -> Mapping[str, list[TaskPlacement]]:

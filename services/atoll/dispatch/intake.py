@@ -20,7 +20,7 @@ log = logs.logger(__name__)
 Apply = Callable[[Sequence[Reported]], Awaitable[None]]
 """Raises what AGAIN lists when the same batch may be given again."""
 
-LINGER_S: Final = 0.01
+LINGER_S: Final = 0.02
 
 
 class ReportIntake:

@@ -20,7 +20,7 @@ from atoll.runtime import logs
 
 log = logs.logger(__name__)
 
-LINGER_S: Final = 0.005
+LINGER_S: Final = 0.01
 """Pushes wait so long for others to join them."""
 
 READ_WAIT_MS: Final = 100

@@ -43,7 +43,7 @@ class PlacementSettings(StoreSettings):
         0.002, ge=0, le=1, description="wait after a wake-up, for others to join it"
     )
     cycle_gap_s: float = Field(
-        0.03, ge=0, le=1, description="shortest time from one cycle's beginning to the next's"
+        0.04, ge=0, le=1, description="shortest time from one cycle's beginning to the next's"
     )
     max_placements: int = Field(1000, ge=1, le=10_000, description="placements in one commit")
     max_revokes: int = Field(500, ge=1, le=10_000, description="attempts taken back in one commit")

@@ -186,7 +186,7 @@ def attempt_view(row: Record) -> AttemptView:
         job_wish=JOB_WISHES[row["job_wish"]],
         requeue_on_lost=request.needs_guard,
         shape_key=shape_key(request),
-        suspects=tuple(NodeId(node) for node in row["suspects"]),
+        suspects=tuple(row["suspects"]),
         rejected_inventory=row["rejected_inventory"],
     )
 
