@@ -132,7 +132,7 @@ class LocalBackend:
 
     def forget(self, attempt: AttemptId) -> None:
         """Its end is known: its folder goes to those that may go."""
-        self._keeper.forget((attempt,), keep=self._keep)
+        self._keeper.forget(attempt, keep=self._keep)
 
     async def close(self) -> None:
         """Let go; the wrappers live on."""

@@ -11,8 +11,9 @@ ended/1042.1/   the same, once its end is known to all; the oldest go
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -60,10 +61,12 @@ class Folders:
     def __init__(self, root: Path) -> None:
         self._runs = root / "runs"
         self._ended = root / "ended"
+        self._trash = root / "trash"
+        self._numbers = count()
 
     def make(self) -> None:
         """Make what is missing."""
-        for folder in (self._runs, self._ended):
+        for folder in (self._runs, self._ended, self._trash):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def of(self, attempt: AttemptId) -> Path:
@@ -84,24 +87,21 @@ class Folders:
             if job.isdigit() and number.isdigit():
                 yield AttemptId(int(job) << ATTEMPT_BITS | int(number))
 
-    def put_away(self, attempts: Iterable[AttemptId], *, keep: int) -> None:
-        """Runs whose end is known to all; at most `keep` of them stay. Blocks on the disk."""
-        for attempt in attempts:
-            source, target = self.of(attempt), self._ended / attempt_name(attempt)
-            if source.exists():
-                shutil.rmtree(target, ignore_errors=True)
-                os.utime(source)
-                source.rename(target)
-        ended = sorted(self._ended.iterdir(), key=_put_away_at)
-        for folder in ended[: max(0, len(ended) - keep)]:
+    def put_away(self, attempt: AttemptId) -> None:
+        """A run whose end is known to all; quick, as a stop may follow at once."""
+        source, target = self.of(attempt), self._ended / attempt_name(attempt)
+        if not source.exists():
+            return
+        if target.exists():  # it ended before, and was stopped once more
+            target = self._trash / f"{source.name}.{os.getpid()}.{next(self._numbers)}"
+        source.rename(target)
+        os.utime(target)
+
+    def prune(self, keep: int) -> None:
+        """Keep the newest of what was put away. Blocks on the disk."""
+        ended = sorted(self._ended.iterdir(), key=lambda folder: folder.stat().st_mtime)
+        for folder in (*ended[: max(0, len(ended) - keep)], *self._trash.iterdir()):
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _put_away_at(folder: Path) -> float:
-    try:
-        return folder.stat().st_mtime
-    except FileNotFoundError:  # another thread puts runs away too
-        return 0.0
 
 
 def claim(folder: Path) -> bool:

@@ -67,6 +67,7 @@ class Keeper:
         self._emit = emit
         self._runs: dict[AttemptId, _Run] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._unpruned = 0
 
     def wrappers(self) -> tuple[int, ...]:
         """Pids of the wrappers that live."""
@@ -135,12 +136,22 @@ class Keeper:
         if folder.exists():
             await asyncio.to_thread(claim, folder)
 
-    def forget(self, attempts: Iterable[AttemptId], *, keep: int) -> None:
-        """Put runs away whose end is known to all."""
-        gone = [attempt for attempt in attempts if not self.running(attempt)]
-        for attempt in gone:
-            self._runs.pop(attempt, None)
-        self._spawn(asyncio.to_thread(self._folders.put_away, gone, keep=keep))
+    def forget(self, attempt: AttemptId, *, keep: int) -> None:
+        """Put a run away whose end is known to all; the newest `keep` of those stay."""
+        if self.running(attempt):
+            return
+        self._runs.pop(attempt, None)
+        self._folders.put_away(attempt)
+        self._unpruned += 1
+        if self._unpruned == 1:
+            self._spawn(self._prune(keep))
+
+    async def _prune(self, keep: int) -> None:
+        seen = 0
+        while seen < self._unpruned:
+            seen = self._unpruned
+            await asyncio.to_thread(self._folders.prune, keep)
+        self._unpruned = 0
 
     async def close(self) -> None:
         """Let go; runs live on."""
