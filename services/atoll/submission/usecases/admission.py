@@ -23,7 +23,8 @@ FRESH_S: Final = 3.0
 STALE_S: Final = 60.0
 """A summary older than this is made anew, after having been used once more."""
 MOST_SHARE: Final = 0.05
-NODES_PER_PAGE: Final = 2_000
+NODES_PER_PAGE: Final = 500
+"""Few, so that calls in between need not wait long."""
 MOST_REMEMBERED: Final = 50_000
 MOST_REASONS: Final = 5
 
