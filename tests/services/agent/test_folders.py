@@ -1,24 +1,46 @@
-"""Folders of runs that are over: as many as are wanted stay, whoever puts them away."""
+"""Folders of runs that are over: as many as are wanted stay, however they are put away."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from atoll.agent.localrun.folders import Folders
-from atoll.core.model.ids import AttemptId
+from atoll.agent.localrun.folders import TOMBSTONE, Folders, claim, read_marker
 from tests.services.agent.jobs import attempt
 
 
-def test_runs_that_end_together_are_put_away_side_by_side(tmp_path: Path) -> None:
+def test_runs_are_put_away_while_others_are_pruned(tmp_path: Path) -> None:
     folders = Folders(tmp_path)
     folders.make()
-    attempts = [attempt(number) for number in range(400)]
-    for one in attempts:
-        folders.of(one).mkdir()
-
-    def put_away(one: AttemptId) -> None:
-        folders.put_away([one], keep=5)
-
-    with ThreadPoolExecutor(8) as threads:
-        list(threads.map(put_away, attempts))
+    attempts = [attempt(number) for number in range(1, 401)]
+    with ThreadPoolExecutor(1) as thread:
+        pruned = []
+        for one in attempts:
+            folders.of(one).mkdir()
+            folders.put_away(one)
+            pruned.append(thread.submit(folders.prune, 5))
+        for one in pruned:
+            one.result()
     assert list(folders.attempts()) == []
     assert sum(folders.kept(one) is not None for one in attempts) == 5
+
+
+def test_what_ended_is_not_replaced_by_a_later_tombstone(tmp_path: Path) -> None:
+    folders, one = Folders(tmp_path), attempt(1)
+    folders.make()
+    folders.of(one).mkdir()
+    (folders.of(one) / "rank-0.log").write_text("hello")
+    folders.put_away(one)
+    for _ in range(2):
+        assert claim(folders.of(one))
+        folders.put_away(one)
+    kept = folders.kept(one)
+    assert kept is not None
+    assert (kept / "rank-0.log").read_text() == "hello"
+    folders.prune(1)
+    assert list((tmp_path / "trash").iterdir()) == []
+
+
+def test_a_claim_is_whole_and_only_once(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(claim, [tmp_path / "1.1"] * 50))
+    assert read_marker(tmp_path / "1.1") == TOMBSTONE
+    assert [path.name for path in (tmp_path / "1.1").iterdir()] == ["started"]
