@@ -17,8 +17,8 @@ def test_runs_are_put_away_while_others_are_pruned(tmp_path: Path) -> None:
             folders.of(one).mkdir()
             folders.put_away(one)
             pruned.append(thread.submit(folders.prune, 5))
-        for one in pruned:
-            one.result()
+        for done in pruned:
+            done.result()
     assert list(folders.attempts()) == []
     assert sum(folders.kept(one) is not None for one in attempts) == 5
 
