@@ -58,7 +58,7 @@ test-compose: setup ## build the images and run them with docker compose
 
 .PHONY: bench
 bench: setup ## measure the hot paths
-	$(BIN)/python tools/bench.py
+	$(BIN)/python -m tools.bench
 
 DOCKERFILES = $(shell find deploy -name '*Dockerfile*' -not -name '*.dockerignore' 2>/dev/null)
 COMPOSE_FILES = $(wildcard docker-compose*.yml) $(shell find deploy -name '*compose*.yaml' 2>/dev/null)
