@@ -39,6 +39,8 @@ class Session:
         self._epoch = 0
         self._lease_s = 0.0
         self._behind = 0
+        self._received = 0
+        """At the last heartbeat's answer."""
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Hold the session until it breaks, or `stopping` is set.
@@ -165,7 +167,8 @@ class Session:
         self._watch_head(ack.head_seq)
 
     def _watch_head(self, head: int) -> None:
-        missing = head > self._intake.received and self._intake.starved
+        before, self._received = self._received, self._intake.received
+        missing = head > self._received == before and self._intake.starved
         self._behind = self._behind + 1 if missing else 0
         if self._behind >= BEATS_BEHIND:
             raise SessionOver(f"decisions up to {head} were made and do not come")

@@ -180,6 +180,20 @@ async def test_nothing_starts_before_the_prefix_reaches_what_was_decided(
     assert agent.ledger("start") == []
 
 
+async def test_decisions_that_come_slowly_are_waited_for(
+    dispatch: FakeDispatch, agent: Running
+) -> None:
+    await agent.start()
+    await beats(dispatch)
+    for number in range(1, 21):
+        dispatch.void(attempt(number))
+    for decision in dispatch.decisions:
+        dispatch.send(decisions=agent_pb2.DecisionBatch(decisions=[decision]))
+        await beats(dispatch, 1)
+    await dispatch.until(lambda: dispatch.applied_seq == 20)
+    assert len(dispatch.hellos) == 1
+
+
 async def test_nothing_starts_without_an_answered_heartbeat(
     dispatch: FakeDispatch, agent: Running
 ) -> None:
