@@ -31,6 +31,8 @@ SESSION: Final = {
     "jit": "off",
     # Plans are made once: planning the partitions of `changes` takes longer than reading them.
     "plan_cache_mode": "force_generic_plan",
+    # And some are made while a table is small that is large soon.
+    "enable_seqscan": "off",
 }
 # A clock that runs already is not set anew by a longer time.
 LONG_READ: Final = "SET LOCAL transaction_timeout = 0; SET LOCAL transaction_timeout = '120s'"

@@ -46,6 +46,11 @@ def _update(table: str, columns: Mapping[str, str]) -> str:
 UPDATE_JOBS: Final = _update("jobs", JOB_MUTABLE)
 UPDATE_ATTEMPTS: Final = _update("attempts", ATTEMPT_MUTABLE)
 
+# A join: its plan may be from a time when nothing ran, and then holds no list against each row.
+END_ALLOCATIONS: Final = """
+DELETE FROM allocations l USING unnest($1::bigint[]) AS u(attempt) WHERE l.attempt = u.attempt
+"""
+
 # The tenant is the job's: events are filtered by it long after the job itself is gone.
 ADD_EVENTS: Final = """
 INSERT INTO events (
@@ -135,7 +140,7 @@ class LiveRowsTx:
     async def end_allocations(self, attempts: Iterable[AttemptId]) -> None:
         """Delete the allocations of attempts; one that has none is no error."""
         if wanted := list(attempts):
-            await self._sql.run("DELETE FROM allocations WHERE attempt = ANY($1::bigint[])", wanted)
+            await self._sql.run(END_ALLOCATIONS, wanted)
 
     async def add_events(self, events: Sequence[Event]) -> None:
         """Append to the history that watches show."""

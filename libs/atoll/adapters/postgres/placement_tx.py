@@ -31,13 +31,15 @@ RETURNING {NOW}
 # Locked by id before they are written: an UPDATE by itself has no order.
 PLACE: Final = """
 WITH held AS MATERIALIZED (
-    SELECT id FROM jobs WHERE id = ANY($1::bigint[]) ORDER BY id FOR NO KEY UPDATE
+    SELECT h.id, u.revision, u.attempt, u.cluster
+    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[])
+        AS u(id, revision, attempt, cluster) JOIN jobs h ON h.id = u.id
+    ORDER BY h.id FOR NO KEY UPDATE OF h
 )
 UPDATE jobs j SET state = 'ASSIGNED', attempt = u.attempt, attempts = (u.attempt & 65535)::integer,
     cluster = u.cluster, placed_at = extract(epoch FROM now()), accepted_at = 0, started_at = 0,
     exit_code = NULL, revision = j.revision + 1
-FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[])
-    AS u(id, revision, attempt, cluster) JOIN held ON held.id = u.id
+FROM held u
 WHERE j.id = u.id AND j.state = 'QUEUED' AND j.wish = 'RUN' AND j.revision = u.revision
 RETURNING j.id
 """
