@@ -10,7 +10,7 @@ from tools.bench_processes import Meter, peak_bytes
 # Burns CPU itself, and in a child that has ended and in one that lives on; then says so and waits.
 BUSY = """
 import subprocess, sys, time
-burn = "import time\\nwhile time.process_time() < 0.1: pass\\n"
+burn = "import time\\nwhile time.process_time() < 0.2: pass\\n"
 subprocess.run([sys.executable, "-c", burn], check=True)
 tell = burn + "print('burnt', flush=True)\\nimport sys; sys.stdin.read()"
 child = subprocess.Popen(
@@ -25,7 +25,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def busy() -> Iterator[int]:
-    """Process id of one that has burnt 0.1 s three times over."""
+    """Process id of one that has burnt 0.2 s three times over."""
     with subprocess.Popen(
         [sys.executable, "-c", BUSY], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
@@ -37,7 +37,8 @@ def busy() -> Iterator[int]:
 
 def test_children_count_with_the_process_that_has_started_them(busy: int) -> None:
     meter = Meter({"placement": busy, "supervisor": os.getpid()})
-    assert meter.cpu_s()["placement"] >= 0.28
+    # Each of the three loses up to two ticks of 10 ms; without one of them it would be 0.4.
+    assert meter.cpu_s()["placement"] >= 0.5
 
 
 def test_memory_is_the_most_that_was_seen(busy: int) -> None:
