@@ -60,6 +60,10 @@ test-compose: setup ## build the images and run them with docker compose
 bench: setup ## measure the hot paths
 	$(BIN)/python -m tools.bench
 
+.PHONY: mutants
+mutants: setup ## remove guards one at a time, and see that the tests notice
+	$(BIN)/python -m tools.mutants
+
 DOCKERFILES = $(shell find deploy -name '*Dockerfile*' -not -name '*.dockerignore' 2>/dev/null)
 COMPOSE_FILES = $(wildcard docker-compose*.yml) $(shell find deploy -name '*compose*.yaml' 2>/dev/null)
 MANIFESTS = $(shell find deploy/k8s -name '*.yaml' -not -name kustomization.yaml 2>/dev/null)

@@ -1,8 +1,11 @@
 """How sessions end, and what the agent does then."""
 
 import asyncio
+import json
 from pathlib import Path
 
+from atoll.adapters.system import SystemClock
+from atoll.api.agent.v1 import agent_pb2
 from atoll.core.model.errors import ErrorCode, FailedPrecondition
 from atoll.core.model.lifecycle import AttemptEvent
 from atoll.core.model.reason import ReasonCode
@@ -76,6 +79,21 @@ async def test_a_guard_that_is_too_slow_is_not_offered(
     await dispatch.until(lambda: dispatch.ended(attempt(2)))
     assert dispatch.hellos[-1].can_guard
     assert dispatch.events(attempt(2)) == [STARTED, FINISHED]
+
+
+async def test_the_guards_lease_counts_from_the_question(
+    dispatch: FakeDispatch, agent: Running
+) -> None:
+    dispatch.answer_heartbeats = False
+    await agent.start()
+    await dispatch.until(lambda: len(dispatch.heartbeats) >= 1)
+    asked = SystemClock().now()
+    await asyncio.sleep(0.3)
+    dispatch.send(heartbeat_ack=agent_pb2.HeartbeatAck(number=1))
+    written = agent.settings.data_dir / "lease.json"
+    await eventually(written.exists)
+    until = json.loads(written.read_text())["until"]
+    assert until <= asked + agent.settings.stop_after_s
 
 
 async def test_a_session_whose_heartbeats_are_not_answered_is_given_up(
