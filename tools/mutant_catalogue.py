@@ -210,7 +210,7 @@ GANG: Final = (
             ),
         ),
         (
-            f"{OF_AGENT}/test_simulated.py::test_a_gang_that_was_bound_in_part_is_unwound_by_the_next_agent",
+            f"{OF_AGENT}/test_restarts.py::test_a_gang_that_was_bound_in_part_is_unwound_by_the_next_agent",
         ),
     ),
     Mutant(
@@ -223,7 +223,7 @@ GANG: Final = (
                 "",
             ),
         ),
-        (CONTRACT, f"{OF_AGENT}/test_local.py"),
+        (f"{OF_AGENT}/test_local.py::test_a_member_that_fails_ends_the_others",),
     ),
 )
 

@@ -33,7 +33,7 @@ COPIED: Final = (
 """What the tests need; the environment is this one's."""
 WITHIN_S: Final = 400.0
 """The tests of one mutant. pytest's own time-out fails a single test long before."""
-FAILED_TEST: Final = re.compile(r"^FAILED (?:\S+::)?(\S+)", flags=re.MULTILINE)
+FAILED_TEST: Final = re.compile(r"^FAILED (?:[^\s:]+::)?(.+?)(?: - .*)?$", flags=re.MULTILINE)
 
 
 class Verdict(enum.StrEnum):

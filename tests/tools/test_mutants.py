@@ -40,6 +40,18 @@ def test_only_a_failed_test_is_a_catch(code: int, said: str, verdict: Verdict) -
     assert judged(ONE, code, said).verdict is verdict
 
 
+@pytest.mark.parametrize(
+    ("said", "test"),
+    [
+        ("FAILED tests/a.py::test_it - assert 1 == 2\n", "test_it"),
+        ("FAILED tests/a.py::test_it[one case]\n1 failed", "test_it[one case]"),
+        ("FAILED tests/a.py::test_it[a case: b] - TimeoutError", "test_it[a case: b]"),
+    ],
+)
+def test_the_test_that_failed_is_named(said: str, test: str) -> None:
+    assert judged(ONE, 1, said).detail == test
+
+
 def test_a_tree_is_as_before_after_a_mutant(tmp_path: Path) -> None:
     file = tmp_path / "a.py"
     file.write_text("x = 1\n")

@@ -17,7 +17,7 @@ from atoll.core.model.resources import DeviceGrant
 from atoll.core.model.spec import JobSpec
 from atoll.ports.backend import StartOrder
 from tests.contract.backends import SETTINGS, Opened, attempt, job, order
-from tests.services.agent.here import folder, text
+from tests.services.agent.here import dead, folder, text, wrapper_pid
 
 STARTED, FINISHED, STOPPED = AttemptEvent.STARTED, AttemptEvent.FINISHED, AttemptEvent.STOPPED
 
@@ -52,6 +52,14 @@ async def test_members_know_their_place_and_each_other(opened: Opened) -> None:
     other = dict(line.split("=", 1) for line in (await text(opened, 7, 1)).splitlines())
     assert (other["ATOLL_RANK"], other["PET_NODE_RANK"], other["RANK"]) == ("1", "1", "1")
     assert other["MASTER_PORT"] == env["MASTER_PORT"]
+
+
+async def test_a_member_that_fails_ends_the_others(opened: Opened) -> None:
+    run = 'test "$ATOLL_RANK" = 1 && exit 3; echo begun; sleep 600'
+    await opened.backend.start(order(1, job(run=run), tasks=2))
+    end = await opened.end(attempt(1))
+    assert (end.event, end.exit_code) == (FINISHED, 3)
+    assert dead(wrapper_pid(opened, 1))
 
 
 async def test_the_agents_own_environment_stays_its_own(

@@ -17,7 +17,13 @@ from atoll.core.model.reason import ReasonCode
 from atoll.core.model.spec import JobSpec, OnLost
 from tests.services.agent.fake_dispatch import FakeDispatch
 from tests.services.agent.jobs import attempt, job, on
-from tests.services.agent.running import AgentProcess, ledger, local, simulated
+from tests.services.agent.running import (
+    AgentProcess,
+    ledger,
+    local,
+    simulated,
+    write_misbehaviour,
+)
 from tests.support.waiting import eventually
 
 STARTED, FINISHED, STOPPED = AttemptEvent.STARTED, AttemptEvent.FINISHED, AttemptEvent.STOPPED
@@ -112,6 +118,22 @@ async def test_a_simulated_run_that_nobody_heard_of_is_found(
     dispatch: FakeDispatch, sim: Killable
 ) -> None:
     await dies_and_goes_on(dispatch, sim, "sim.started")
+
+
+async def test_a_gang_that_was_bound_in_part_is_unwound_by_the_next_agent(
+    dispatch: FakeDispatch, sim: Killable
+) -> None:
+    write_misbehaviour(sim.settings, {"nodes": {"n-0001": {"hang": True}}, "bind_timeout_s": 3600})
+    await sim.process.start(failpoint="sim.started")
+    dispatch.start_attempt(attempt(1), sim.job(1), on(0, 1))
+    dispatch.push()
+    assert await sim.process.died() == -9
+    assert [start["partial"] for start in ledger(sim.settings, "start")] == [True]
+    write_misbehaviour(sim.settings, {})
+    await sim.process.start()
+    await dispatch.until(lambda: dispatch.ended(attempt(1)))
+    assert dispatch.events(attempt(1)) == [AttemptEvent.REJECTED]
+    assert [stop["how"] for stop in ledger(sim.settings, "stop")] == ["UNWOUND"]
 
 
 @pytest.mark.parametrize("failpoint", ["local.before_launch", "local.after_launch"])

@@ -75,7 +75,7 @@ async def test_a_gang_that_binds_in_part_is_unwound_before_it_is_rejected(
     assert agent.ledger("violation") == []
 
 
-async def test_a_gang_that_was_bound_in_part_is_unwound_by_the_next_agent(
+async def test_a_gang_that_is_bound_in_part_is_unwound_before_its_agent_leaves(
     dispatch: FakeDispatch, agent: Running
 ) -> None:
     await agent.start()
