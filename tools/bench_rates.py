@@ -5,10 +5,10 @@ from typing import Final
 
 from tools.bench_numbers import Measured
 
-FIRST: Final = 400.0
-STEP: Final = 400.0
-BELOW: Final = 0.95
-"""Of what was done under too much load: so much can be done in the long run."""
+FIRST: Final = 500.0
+STEP: Final = 500.0
+BELOW: Final = 0.9
+"""Of what short windows have done at best: so much can be done in the long run."""
 LOWER: Final = 0.85
 TRIES: Final = 3
 
@@ -59,7 +59,6 @@ class Search:
         return found
 
     def _rates(self) -> list[float]:
-        held = self._held.rate if self._held is not None else 0.0
-        done = BELOW * self._last.jobs_per_s if self._last is not None else 0.0
-        highest = min(max(held, done), self._most)
+        short = [window.jobs_per_s for window in (self._held, self._last) if window is not None]
+        highest = min(BELOW * max(short, default=0.0), self._most)
         return [highest * LOWER**tries for tries in range(TRIES)] if highest else []
