@@ -11,7 +11,7 @@ from typing import Final, Generic, TypeVar
 from atoll.ports.clock import Clock
 
 T = TypeVar("T")
-REST: Final = 4
+REST: Final = 2
 
 
 class Batcher(Generic[T]):

@@ -53,9 +53,9 @@ async def test_slow_work_lets_the_next_batch_gather_for_as_long_but_not_for_ever
     batcher.put(2)
     await clock.advance(0.005)
     taking = asyncio.ensure_future(batcher.take())
-    await clock.advance(0.015)
+    await clock.advance(0.009)
     batcher.put(3)
     await settle()
     assert not taking.done()
-    await clock.advance(0.006)
+    await clock.advance(0.002)
     assert await taking == [2, 3]

@@ -47,6 +47,16 @@ def test_a_missing_number_is_a_gap_and_nothing_is_taken() -> None:
     assert lane.read == 5
 
 
+def test_what_comes_after_one_that_did_not_fit_is_no_gap() -> None:
+    lane = Lane(0, head=3, window=1)
+    found = [lane.offer(decision(number)) for number in (1, 2, 3)]
+    assert found == [Offer.TAKEN, Offer.FULL, Offer.FULL]
+    lane.pushed(1)
+    lane.acknowledge(1)
+    assert lane.offer(decision(3)) is Offer.GAP
+    assert lane.offer(decision(2)) is Offer.TAKEN
+
+
 def test_decisions_wait_until_they_are_pushed() -> None:
     lane = Lane(0, head=0, window=10)
     assert lane.offer_all([decision(1), decision(2)]) == 2

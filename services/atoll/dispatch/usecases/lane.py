@@ -54,10 +54,10 @@ class Lane:
         """Take a decision if it is the next one."""
         if decision.number <= self.read:
             return Offer.OLD
+        if not self.room:
+            return Offer.FULL  # be it the next one or not: what leads up to it may not have fitted
         if decision.number > self.read + 1:
             return Offer.GAP
-        if not self.room:
-            return Offer.FULL
         self._waiting.append(decision)
         self.read = decision.number
         self.head = max(self.head, self.read)

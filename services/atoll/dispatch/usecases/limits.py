@@ -17,7 +17,7 @@ class Limits:
     """Decisions read from the store at once for one session."""
     repairs: int = 4
     """Sessions whose decisions are read from the store at the same time."""
-    report_batch: int = 500
+    report_batch: int = 1000
     """Reports in one transaction."""
     reports_waiting: int = 2000
     """Reports of one session that wait; then its stream is not read on."""
