@@ -44,6 +44,7 @@ COMMANDS: Final = (
     Command("cordon", "nodes:cordon", CAPACITY, "Keep new work from a cluster or a node."),
     Command("uncordon", "nodes:uncordon", CAPACITY, "Take a cordon back."),
     Command("replay", "replay:app", TOOLS, "Replay a trace of jobs, and check the result."),
+    Command("sim", "sim:app", TOOLS, "Simulate the scheduler on traces and scenarios."),
     Command("config", "config:app", TOOLS, "Show the settings, and where each comes from."),
     Command("completion", "completion:completion", TOOLS, "Print completions for a shell."),
     Command("version", "version:version", TOOLS, "Print the version."),

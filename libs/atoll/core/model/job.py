@@ -105,6 +105,14 @@ class Queue:
     """More are refused with QUEUE_FULL; 0: the service's own bound."""
     device_limit: int = 0
     """Devices (in blocks, over all kinds) that its running jobs may hold at most; 0: no limit."""
+    weight: float = 1.0
+    """Its part of what siblings borrow, beside theirs."""
+    deserved: tuple[tuple[str, int], ...] = ()
+    """(device kind, blocks): what it may always claim back; sorted by kind."""
+    kind_limits: tuple[tuple[str, int], ...] = ()
+    """(device kind, blocks): hard limits beside `device_limit`; sorted by kind."""
+    preempts: bool = True
+    """Its jobs of higher priority may stop those of lower priority."""
     created_at: float = 0.0
     generation: int = 1
     revision: int = 1

@@ -2,13 +2,15 @@
 
 import functools
 import hashlib
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
+from typing import Final
 
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId, QueueName
 from atoll.core.model.lifecycle import StopCause
 from atoll.core.model.reason import Reason
 from atoll.core.model.resources import DeviceGrant, TaskShape
-from atoll.core.model.spec import JobSpec, OnLost, Topology
+from atoll.core.model.spec import Elastic, JobSpec, OnLost, Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,21 @@ class GroupRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class RunTerms:
+    """How long a job may run, and what stopping it early would cost."""
+
+    time_limit_s: float = 0.0
+    """0: unlimited. Bounds reservations; rounded up, so that few values make few classes."""
+    checkpoint_interval_s: float = 0.0
+    """Work since the last multiple of it is lost when the run is stopped; 0: all of it is."""
+    restart_cost_s: float = 0.0
+    grace_s: float = 0.0
+    """From the order to stop until nothing of it runs any more, at most."""
+    preemptible: bool = True
+    elastic: Elastic | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class GangRequest:
     """What the scheduler needs to know of a job. Equal requests of a queue form a class."""
 
@@ -29,18 +46,49 @@ class GangRequest:
     topology: Topology | None = None
     needs_guard: bool = False
     """`on_lost: requeue`: only clusters whose backend can stop a run by itself."""
+    terms: RunTerms = RunTerms()
+
+
+STEPS_PER_DOUBLING: Final = 8
 
 
 def request_of(spec: JobSpec) -> GangRequest:
-    """The part of a spec that decides where it fits."""
+    """The part of a spec that decides where and when it fits."""
     groups = tuple(GroupRequest(g.count, g.min_count, g.shapes) for g in spec.groups)
-    return GangRequest(groups, spec.topology, needs_guard=spec.on_lost is OnLost.REQUEUE)
+    return GangRequest(
+        groups,
+        spec.topology,
+        needs_guard=spec.on_lost is OnLost.REQUEUE,
+        terms=_terms(spec),
+    )
+
+
+def round_limit(seconds: float) -> float:
+    """A time limit rounded up by 9 % at most, so that similar jobs share a class; 0 stays 0."""
+    if seconds <= 0:
+        return 0.0
+    steps = math.ceil(math.log2(seconds) * STEPS_PER_DOUBLING - 1e-9)
+    return float(math.ceil(2 ** (steps / STEPS_PER_DOUBLING)))
+
+
+def _terms(spec: JobSpec) -> RunTerms:
+    checkpoint = spec.checkpoint
+    return RunTerms(
+        time_limit_s=round_limit(spec.time_limit_s),
+        checkpoint_interval_s=checkpoint.interval_s if checkpoint else 0.0,
+        restart_cost_s=spec.restart_cost_s,
+        grace_s=spec.grace_s + (checkpoint.grace_s if checkpoint else 0.0),
+        preemptible=spec.preemptible,
+        elastic=spec.elastic,
+    )
 
 
 @functools.lru_cache(maxsize=65_536)
 def shape_key(request: GangRequest) -> str:
     """Digest of a request, equal for equal ones in every process (`Avoidance.shape_key`)."""
-    return hashlib.blake2b(repr(request).encode(), digest_size=8).hexdigest()
+    # Where it fits does not depend on how long it runs.
+    place = replace(request, terms=RunTerms())
+    return hashlib.blake2b(repr(place).encode(), digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +105,12 @@ class PendingJob:
     begin_at: float = 0.0
     depends_on: tuple[JobId, ...] = ()
     trace: str = ""
+    deadline_at: float = 0.0
+    """0: none."""
+    guaranteed: bool = False
+    """Its deadline was guaranteed at submit; no later job may take that from it."""
+    preemptions: int = 0
+    """How often it was stopped for others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +145,78 @@ class GangPlacement:
 
 
 @dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What scheduling needs to know of an attempt that holds capacity."""
+
+    job: JobId
+    priority: int = 0
+    submitted_at: float = 0.0
+    started_at: float = 0.0
+    """When it was placed; work inside quota is counted in this order."""
+    terms: RunTerms = RunTerms()
+    deadline_at: float = 0.0
+    guaranteed: bool = False
+    preemptions: int = 0
+    immune_until: float = 0.0
+    """Wall time until which it is no victim, but for operators and bookings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nomination:
+    """Capacity held for a named job while its victims end, until it starts or the hold ends."""
+
+    job: JobId
+    cluster: ClusterName
+    queue: QueueName
+    tasks: tuple[TaskPlacement, ...]
+    """Exactly what the job will take."""
+    until: float
+    """Wall time: the victims' grace and the bind deadline."""
+    victims: tuple[AttemptId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Resize:
+    """A running attempt's new size: a task group of it grows or shrinks while it runs."""
+
+    attempt: AttemptId
+    cluster: ClusterName
+    generation: int
+    """Rises by one with each change of size."""
+    add: tuple[TaskPlacement, ...] = ()
+    drop: tuple[int, ...] = ()
+    """Ranks of the tasks that end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Capacity that belongs to somebody from `start` to `end`: a reservation as the cycle sees it.
+
+    Amounts are per cluster and device kind, or of named nodes when it is pinned.
+    """
+
+    id: str
+    start: float
+    end: float
+    cluster: ClusterName
+    kind: str
+    """Device kind; empty for nodes as a whole."""
+    blocks: int
+    nodes: tuple[NodeId, ...] = ()
+    queues: tuple[QueueName, ...] = ()
+    """Whose jobs may use it; none: nobody's (maintenance)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """When a blocked job will start by present knowledge: its backfill reservation."""
+
+    job: JobId
+    cluster: ClusterName
+    start: float
+
+
+@dataclass(frozen=True, slots=True)
 class Eviction:
     """A running attempt that the plan stops, and for whom."""
 
@@ -117,8 +243,13 @@ class Plan:
     placements: tuple[GangPlacement, ...] = ()
     evictions: tuple[Eviction, ...] = ()
     waiting: tuple[Waiting, ...] = ()
+    nominations: tuple[Nomination, ...] = ()
+    """New ones; each with the evictions that free what it holds."""
+    resizes: tuple[Resize, ...] = ()
+    promises: tuple[Promise, ...] = ()
+    """Backfill reservations, by the order of their jobs."""
 
     @property
     def empty(self) -> bool:
         """True when there is nothing to commit."""
-        return not self.placements and not self.evictions
+        return not (self.placements or self.evictions or self.nominations or self.resizes)

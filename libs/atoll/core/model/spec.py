@@ -48,6 +48,18 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Elastic:
+    """How fast the job runs at each size, so that its share may grow and shrink while it runs."""
+
+    throughput: tuple[tuple[int, float], ...]
+    """(tasks, work per second), by rising size; between two sizes the lower one counts."""
+    work: float
+    """In the unit of the throughput; the job is done when so much is."""
+    rescale_cost_s: float = 30.0
+    """For so long nothing is done after each change of size."""
+
+
+@dataclass(frozen=True, slots=True)
 class JobSpec:
     """One job. Strings are validated, amounts are integers in base units."""
 
@@ -64,6 +76,13 @@ class JobSpec:
     ports: tuple[int, ...] = ()
     time_limit_s: float = 0.0
     """0: unlimited."""
+    deadline_at: float = 0.0
+    """Unix seconds by which it should have ended; 0: none."""
+    elastic: Elastic | None = None
+    preemptible: bool = True
+    """False: never a victim; such a job may only run inside its queue's deserved share."""
+    restart_cost_s: float = 0.0
+    """From a new start until it goes on where its last checkpoint was."""
     begin_at: float = 0.0
     """Unix seconds before which the job is not considered; 0: at once."""
     depends_on: tuple[JobId, ...] = ()

@@ -1,0 +1,1 @@
+"""The simulator: the real scheduler, use cases and loops on a virtual clock."""

@@ -1,0 +1,12 @@
+"""The command line of the simulator; a command's module is loaded when it is named."""
+
+from typing import Final
+
+from cyclopts import App
+
+COMMANDS: Final[tuple[tuple[str, str], ...]] = ()
+"""(name, help): the command `name` is `name` in `atoll.sim.commands.<name>`."""
+
+app = App(name="sim", help="Simulate the scheduler on a virtual clock.", help_format="plaintext")
+for name, text in COMMANDS:
+    app.command(f"atoll.sim.commands.{name}:{name}", name=name, help=text)

@@ -1,0 +1,1 @@
+"""The words after `atoll sim`, one file each."""

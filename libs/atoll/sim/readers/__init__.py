@@ -1,0 +1,1 @@
+"""Readers of public traces, one file per format. The traces themselves are never shipped."""
