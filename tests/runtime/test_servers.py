@@ -148,7 +148,14 @@ async def test_other_servers_end_with_the_process_that_started_them(folder: Path
     started.kill()
     started.wait()
     await eventually(lambda: not ValkeyServer(folder / "s").running())
-    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    await eventually(lambda: ended(pid))
+
+
+def ended(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 async def test_a_pid_that_is_another_process_now_is_left_alone(folder: Path) -> None:

@@ -14,8 +14,8 @@ from atoll.runtime.servers.ports import free_ports
 @pytest.fixture
 def usual(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """Usual ports that are free whatever else runs on this machine."""
-    first, second = free_ports(2)
-    chosen = {"submission": first, "postgres": second}
+    first, second, third = free_ports(3)
+    chosen = {"submission": first, "postgres": second, "submission.metrics": third}
     monkeypatch.setattr(ports, "USUAL", chosen)
     return chosen
 
@@ -23,6 +23,8 @@ def usual(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 @pytest.fixture
 def listener() -> Iterator[socket.socket]:
     with socket.socket() as held:
+        # As servers do: a connection that lingers from before keeps nobody from listening.
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         yield held
 
 
@@ -83,10 +85,11 @@ def test_who_asks_again_while_coming_up_gets_another(tmp_path: Path, usual: dict
 
 
 def test_what_is_not_settled_keeps_its_port_unless_somebody_took_it(
-    tmp_path: Path, listener: socket.socket
+    tmp_path: Path, usual: dict[str, int], listener: socket.socket
 ) -> None:
     book = PortBook(tmp_path / "ports")
     first = book.port("submission.metrics")
+    assert first == usual["submission.metrics"]
     book.settle(["submission"])
     assert book.port("submission.metrics") == first
     take(listener, first)
