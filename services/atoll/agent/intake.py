@@ -8,7 +8,7 @@ from typing import Final
 from atoll.agent import telemetry
 from atoll.agent.errors import SessionOver
 from atoll.agent.parts import Parts
-from atoll.agent.records import Decided, Prefix, TakenOver
+from atoll.agent.records import Decided, Prefix, StopWish, TakenOver
 from atoll.agent.worker import Worker
 from atoll.api.agent.v1 import agent_pb2
 from atoll.core.model.ids import AttemptId, ClusterName
@@ -89,13 +89,19 @@ class Intake:
                 await self._apply(self._in_order(decisions))
 
     async def _take_over(self, welcome: agent_pb2.Welcome) -> None:
-        live = tuple(AttemptId(decision.attempt_id) for decision in welcome.live)
-        await asyncio.shield(self._journal_and_adopt(welcome.head_seq, live))
+        live = [AttemptId(attempt) for attempt in welcome.live_attempts]
+        stopping = [AttemptId(attempt) for attempt in welcome.stopping_attempts]
+        await asyncio.shield(self._journal_and_adopt(welcome.head_seq, live, stopping))
         self.received = welcome.head_seq
 
-    async def _journal_and_adopt(self, head: int, live: Sequence[AttemptId]) -> None:
-        await self._parts.journal.append([TakenOver(head, tuple(live))])
+    async def _journal_and_adopt(
+        self, head: int, live: Sequence[AttemptId], stopping: Sequence[AttemptId]
+    ) -> None:
+        # The STOP of these went to another agent, which may not have carried it out.
+        stops = [StopWish(attempt) for attempt in stopping]
+        await self._parts.journal.append([TakenOver(head, tuple(live)), *stops])
         self._parts.worker.take_over(live)
+        self._parts.worker.stop_dead(stopping)
 
     async def _apply(self, group: Sequence[Understood]) -> None:
         if not group:

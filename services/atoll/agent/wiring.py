@@ -24,7 +24,7 @@ from atoll.runtime.process import Process, run
 from atoll.runtime.rpc.channel import channel
 
 MOST_MESSAGE_BYTES: Final = 64 << 20
-"""A Welcome may carry all live attempts of a cluster."""
+"""A START carries the whole spec of a job, a Welcome the ids of all live attempts."""
 
 
 def main() -> int:

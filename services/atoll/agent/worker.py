@@ -111,7 +111,7 @@ class Worker:
         return [attempt for attempt in attempts if self._table.phase(attempt) not in gone]
 
     def stop_dead(self, attempts: Iterable[AttemptId]) -> None:
-        """Stop what dispatch says is not live; the wish is journalled."""
+        """Stop what dispatch says is to end, without a decision; the wish is journalled."""
         for attempt in attempts:
             self.stop(attempt, StopCause.NONE)
 

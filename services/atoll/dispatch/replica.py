@@ -76,7 +76,7 @@ class Replica:
         )
         self._repairs = limits.repairs
         self._gauges = Gauges(self.table, clock)
-        sessions = Sessions(store, self.table, ready, limits=limits)
+        sessions = Sessions(store, self.table, limits=limits)
         inventories = Inventories(store, combined, wake=self._wakes.want, limits=limits)
         self.servicer = DispatchServicer(
             sessions,

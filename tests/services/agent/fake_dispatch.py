@@ -56,6 +56,7 @@ class FakeDispatch(agent_pb2_grpc.AgentServiceServicer):
         self.acknowledge = True
         self.refuse_with: DomainError | None = None
         self.snapshot: list[AttemptId] | None = None
+        self.stopping: list[AttemptId] = []
         """Live attempts; None: sessions begin with the prefix."""
         self.dead: set[AttemptId] = set()
         """Attempts that are not live, whatever the agent says."""
@@ -209,7 +210,8 @@ class FakeDispatch(agent_pb2_grpc.AgentServiceServicer):
             lease_s=self.lease_s,
             report_seq=self.report_seq,
             from_snapshot=fresh,
-            live=[agent_pb2.Decision(attempt_id=a) for a in (self.snapshot or ()) if fresh],
+            live_attempts=(self.snapshot or ()) if fresh else (),
+            stopping_attempts=self.stopping if fresh else (),
             lost_after_s=self.lost_after_s,
             bind_timeout_s=30.0,
         )

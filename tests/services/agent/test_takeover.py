@@ -57,6 +57,18 @@ async def test_live_runs_are_adopted_the_others_stopped_and_the_unknown_given_up
     assert dispatch.hellos[-1].agent_instance != dispatch.hellos[0].agent_instance
 
 
+async def test_a_run_that_was_told_to_stop_stops_under_another_agent_too(
+    dispatch: FakeDispatch, either: Running
+) -> None:
+    await run_three(dispatch, either)
+    dispatch.snapshot = [attempt(1), attempt(2), attempt(3)]
+    dispatch.stopping = [attempt(2)]
+    await either.start()
+    await dispatch.until(lambda: dispatch.ended(*map(attempt, (1, 2, 3))))
+    assert dispatch.events(attempt(2)) == [STARTED, STOPPED]
+    assert dispatch.end_of(attempt(1)).event is FINISHED
+
+
 async def test_the_next_decision_follows_the_snapshot(
     dispatch: FakeDispatch, either: Running
 ) -> None:

@@ -48,7 +48,7 @@ class Desk:
         self.world = world
         self.ready = Readier(store, observer)
         self.reports = Reports(store, wake=lambda _: None, observer=observer)
-        self.sessions = Sessions(store, SessionTable(most=10), self.ready, limits=Limits())
+        self.sessions = Sessions(store, SessionTable(most=10), limits=Limits())
         self.last_report = 0
 
     async def open(self) -> Session:

@@ -15,7 +15,6 @@ from atoll.core.model.errors import (
 from atoll.core.model.ids import job_of
 from atoll.core.model.inventory import ClusterState
 from atoll.core.model.lifecycle import AttemptEvent, JobState, StopCause
-from atoll.wire.decision import start_from_proto
 from tests.services.dispatch.fake_agent import FakeAgent
 from tests.services.dispatch.values import story
 from tests.services.dispatch.worlds import Running, World, node
@@ -41,7 +40,7 @@ async def test_a_new_cluster_registers_itself(world: World) -> None:
     running = await world.replica()
     agent = await world.agent(running)
     welcome = await agent.open()
-    assert (welcome.head_seq, welcome.report_seq, list(welcome.live)) == (0, 0, [])
+    assert (welcome.head_seq, welcome.report_seq, list(welcome.live_attempts)) == (0, 0, [])
     assert welcome.lost_after_s > 90
     cluster = await world.cluster()
     assert (cluster.backend, cluster.can_guard) == ("simulated", True)
@@ -80,8 +79,7 @@ async def test_after_a_goodbye_another_takes_over_from_a_snapshot(world: World) 
     second = await world.agent(running, instance="second")
     welcome = await second.open(fresh=True)
     assert (welcome.from_snapshot, welcome.head_seq) == (True, 3)
-    assert [d.attempt_id for d in welcome.live] == attempts[1:]
-    assert start_from_proto(welcome.live[0]).spec.name == "job"
+    assert list(welcome.live_attempts) == attempts[1:]
     await world.run(1)
     await eventually(lambda: second.numbers == [4])
     assert (await world.cluster()).sent_seq == 4
@@ -96,9 +94,15 @@ async def test_what_a_snapshot_hands_over_counts_as_sent(world: World) -> None:
     assert len(done.voided) == 1
     second = await world.agent(running, instance="second")
     welcome = await second.open(fresh=True)
-    assert [d.attempt_id for d in welcome.live] == [first.decisions[0].attempt, unsent.attempt]
+    assert list(welcome.live_attempts) == [first.decisions[0].attempt, unsent.attempt]
+    assert not welcome.stopping_attempts
     done = await world.revoke([unsent.attempt], StopCause.BIND_DEADLINE)
     assert (len(done.voided), len(done.stopping)) == (0, 1)
+    await second.goodbye()
+    third = await world.agent(running, instance="third")
+    welcome = await third.open(fresh=True)
+    assert list(welcome.live_attempts) == [first.decisions[0].attempt, unsent.attempt]
+    assert list(welcome.stopping_attempts) == [unsent.attempt]
 
 
 async def test_a_lease_that_is_over_lets_another_in(world: World) -> None:

@@ -38,7 +38,9 @@ class Welcome:
     head_seq: int
     report_seq: int
     from_snapshot: bool
-    live: tuple[Ready, ...]
+    live: tuple[AttemptId, ...]
+    stopping: tuple[AttemptId, ...] = ()
+    """Those of the live ones that were told to stop."""
 
 
 @dataclass(frozen=True, slots=True)

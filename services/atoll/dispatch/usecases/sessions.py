@@ -1,13 +1,14 @@
 """Opens and closes sessions."""
 
+from collections.abc import Sequence
+
 from atoll.core.model.errors import ErrorCode, FailedPrecondition, StaleSession
-from atoll.core.model.messages import DecisionKind
+from atoll.core.model.messages import Decision, DecisionKind
 from atoll.dispatch.usecases.desk import LogDesk
 from atoll.dispatch.usecases.lane import Lane
 from atoll.dispatch.usecases.limits import Limits
 from atoll.dispatch.usecases.observer import RepairCause
-from atoll.dispatch.usecases.outbox import Outbox, Ready, Welcome
-from atoll.dispatch.usecases.ready import Readier
+from atoll.dispatch.usecases.outbox import Outbox, Welcome
 from atoll.dispatch.usecases.session import Session, Stock
 from atoll.dispatch.usecases.table import SessionTable
 from atoll.ports.store.dispatch import DispatchStore, SessionClaim, SessionRow
@@ -16,12 +17,9 @@ from atoll.ports.store.dispatch import DispatchStore, SessionClaim, SessionRow
 class Sessions:
     """The beginning and the end of sessions on this replica."""
 
-    def __init__(
-        self, store: DispatchStore, table: SessionTable, ready: Readier, *, limits: Limits
-    ) -> None:
+    def __init__(self, store: DispatchStore, table: SessionTable, *, limits: Limits) -> None:
         self._store = store
         self._table = table
-        self._ready = ready
         self._limits = limits
 
     async def open(self, claim: SessionClaim) -> Session:
@@ -31,11 +29,9 @@ class Sessions:
         """
         self._table.admit()
         row = await self._store.open_session(claim)
-        live = await self._snapshot(row) if row.from_snapshot else ()
+        live = await self._snapshot(row) if row.from_snapshot else []
         session = self._session(row, claim)
-        session.outbox.welcome(
-            Welcome(row.cluster.head_seq, row.cluster.report_seq, row.from_snapshot, live)
-        )
+        session.outbox.welcome(_welcome(row, live))
         self._table.enter(session)
         if session.lane.head > session.lane.read:
             self._table.want_repair(session, RepairCause.OPEN)
@@ -50,14 +46,15 @@ class Sessions:
         """The stream is gone; the lease stands, for the agent may be back at once."""
         self._table.leave(session)
 
-    async def _snapshot(self, row: SessionRow) -> tuple[Ready, ...]:
+    async def _snapshot(self, row: SessionRow) -> list[Decision]:
         cluster = row.cluster
         # The snapshot is a push: what it hands over must never be taken for unsent.
         mark = (cluster.name, cluster.session_epoch, cluster.head_seq)
         if cluster.name not in await self._store.mark_sent([mark]):
             raise StaleSession
-        ready = await self._ready(row.live)
-        return tuple(item for item in ready if item.decision.kind is not DecisionKind.VOID)
+        # What the leader took back before that has ended by now.
+        live = await self._store.live_in(decision.attempt for decision in row.live)
+        return [decision for decision in row.live if decision.attempt in live]
 
     def _session(self, row: SessionRow, claim: SessionClaim) -> Session:
         cluster = row.cluster
@@ -74,6 +71,18 @@ class Sessions:
             stock=Stock(-1 if row.from_snapshot else cluster.inventory_number),
             state=cluster.state,
         )
+
+
+def _welcome(row: SessionRow, live: Sequence[Decision]) -> Welcome:
+    stops = {decision.attempt for decision in live if decision.kind is DecisionKind.STOP}
+    attempts = tuple(dict.fromkeys(decision.attempt for decision in live))
+    return Welcome(
+        head_seq=row.cluster.head_seq,
+        report_seq=row.cluster.report_seq,
+        from_snapshot=row.from_snapshot,
+        live=attempts,
+        stopping=tuple(attempt for attempt in attempts if attempt in stops),
+    )
 
 
 def acknowledge(session: Session, applied_seq: int) -> None:

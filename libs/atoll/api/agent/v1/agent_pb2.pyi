@@ -314,10 +314,11 @@ class Welcome(_message.Message):
     HEARTBEAT_S_FIELD_NUMBER: _builtins.int
     LEASE_S_FIELD_NUMBER: _builtins.int
     REPORT_SEQ_FIELD_NUMBER: _builtins.int
-    LIVE_FIELD_NUMBER: _builtins.int
     FROM_SNAPSHOT_FIELD_NUMBER: _builtins.int
     LOST_AFTER_S_FIELD_NUMBER: _builtins.int
     BIND_TIMEOUT_S_FIELD_NUMBER: _builtins.int
+    LIVE_ATTEMPTS_FIELD_NUMBER: _builtins.int
+    STOPPING_ATTEMPTS_FIELD_NUMBER: _builtins.int
     head_seq: _builtins.int
     """Decisions made: the agent journals up to here before it executes anything."""
     heartbeat_s: _builtins.float
@@ -327,14 +328,20 @@ class Welcome(_message.Message):
     report_seq: _builtins.int
     """Reports up to here are known."""
     from_snapshot: _builtins.bool
-    """True: `live` is to be taken as the truth."""
+    """True: `live_attempts` is to be taken as the truth."""
     lost_after_s: _builtins.float
     """Seconds of silence after which the control plane gives a run up (`on_lost: requeue`)."""
     bind_timeout_s: _builtins.float
     """Seconds within which a START is to be answered."""
     @_builtins.property
-    def live(self) -> _containers.RepeatedCompositeFieldContainer[Global___Decision]:
-        """For a fresh journal: attempts that are live, in place of the decisions up to head_seq."""
+    def live_attempts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """For a fresh journal: attempts that are live, in place of the decisions up to head_seq. Ids
+        alone: what runs is known by its name, and what does not is given up.
+        """
+
+    @_builtins.property
+    def stopping_attempts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Those of them that were told to stop."""
 
     def __init__(
         self,
@@ -343,14 +350,15 @@ class Welcome(_message.Message):
         heartbeat_s: _builtins.float = ...,
         lease_s: _builtins.float = ...,
         report_seq: _builtins.int = ...,
-        live: _abc.Iterable[Global___Decision] | None = ...,
         from_snapshot: _builtins.bool = ...,
         lost_after_s: _builtins.float = ...,
         bind_timeout_s: _builtins.float = ...,
+        live_attempts: _abc.Iterable[_builtins.int] | None = ...,
+        stopping_attempts: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bind_timeout_s", b"bind_timeout_s", "from_snapshot", b"from_snapshot", "head_seq", b"head_seq", "heartbeat_s", b"heartbeat_s", "lease_s", b"lease_s", "live", b"live", "lost_after_s", b"lost_after_s", "report_seq", b"report_seq"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bind_timeout_s", b"bind_timeout_s", "from_snapshot", b"from_snapshot", "head_seq", b"head_seq", "heartbeat_s", b"heartbeat_s", "lease_s", b"lease_s", "live_attempts", b"live_attempts", "lost_after_s", b"lost_after_s", "report_seq", b"report_seq", "stopping_attempts", b"stopping_attempts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
