@@ -51,6 +51,32 @@ def test_queues_are_created_changed_listed_and_deleted(atoll: Atoll, world: Worl
     assert atoll("queue", "create", "x", "--device-limit", "0.333").code == 2
 
 
+def test_shares_of_queues_are_given_in_devices(atoll: Atoll, world: World) -> None:
+    world.notes = ["no cluster has B300 now; there are H100"]
+    made = atoll(
+        "queue", "create", "org", "--weight", "2", "--deserved", "H100=8", "--deserved",
+        "B300=0.5", "--limit", "H100=16", "--no-preempts",
+    )  # fmt: skip
+    assert made.out == "queue org created\n"
+    assert made.err == "note: no cluster has B300 now; there are H100\n"
+    queue = world.queues["org"]
+    assert (queue.weight, queue.preempts) == (2.0, False)
+    assert dict(queue.deserved_blocks) == {"H100": 800, "B300": 50}
+    assert dict(queue.kind_limit_blocks) == {"H100": 1600}
+    assert atoll("queue", "set", "org", "--deserved", "B300=0").code == 0
+    assert (dict(queue.deserved_blocks), queue.weight) == ({"H100": 800}, 2.0)
+    row = atoll("queue", "ls").out.splitlines()[1]
+    assert row.split()[7:10] == ["2", "H100=8", "H100=16"]
+    shown = json.loads(atoll("queue", "get", "org", "-o", "json").out)
+    assert (shown["deserved_blocks"], shown["preempts"]) == ({"H100": 800}, False)
+
+
+@pytest.mark.parametrize("words", ["H100", "H100=x", "=8", "H100=-1", "H100=0.333", "H100=nan"])
+def test_amounts_by_kind_that_make_no_sense_are_refused(atoll: Atoll, words: str) -> None:
+    for option in ("--deserved", "--limit"):
+        assert atoll("queue", "create", "x", option, words).code == 2
+
+
 def test_clusters_are_listed(atoll: Atoll, furnished: World) -> None:
     head, row = atoll("clusters").out.splitlines()
     assert head.split()[:4] == ["CLUSTER", "BACKEND", "STATE", "NODES"]

@@ -21,7 +21,7 @@ class FakeSubmission(FakeJobs):
     ) -> pb.CreateQueueResponse:
         self._begin("CreateQueue", context)
         self.world.queues[request.queue.name] = request.queue
-        return pb.CreateQueueResponse(queue=request.queue)
+        return pb.CreateQueueResponse(queue=request.queue, notes=self.world.notes)
 
     def _queue(self, name: str, context: Context) -> pb.Queue:
         if name not in self.world.queues:
@@ -42,7 +42,7 @@ class FakeSubmission(FakeJobs):
         self._begin("UpdateQueue", context)
         queue = self._queue(request.queue.name, context)
         for name in request.update_mask:
-            setattr(queue, name, getattr(request.queue, name))
+            set_field(queue, request.queue, name)
         return pb.UpdateQueueResponse(queue=queue)
 
     def DeleteQueue(
@@ -74,6 +74,18 @@ class FakeSubmission(FakeJobs):
             c for c in self.world.cordons if c[:2] != (request.cluster, request.node)
         ]
         return pb.UncordonResponse()
+
+
+def set_field(queue: pb.Queue, wanted: pb.Queue, path: str) -> None:
+    """Take over one field of an update mask."""
+    name, _, kind = path.partition(".")
+    if not kind:
+        setattr(queue, name, getattr(wanted, name))
+        return
+    blocks = getattr(queue, name)
+    blocks.pop(kind, None)
+    if given := getattr(wanted, name).get(kind):
+        blocks[kind] = given
 
 
 class FakePlacement(placement_pb2_grpc.PlacementServiceServicer):

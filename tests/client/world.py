@@ -40,6 +40,8 @@ class World:
     requests: dict[str, list[int]] = field(default_factory=dict)
     output: dict[int, list[tuple[int, bytes]]] = field(default_factory=lambda: defaultdict(list))
     queues: dict[str, pb.Queue] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    """What the next changes of queues are told."""
     clusters: list[pb.Cluster] = field(default_factory=list)
     nodes: list[pb.Node] = field(default_factory=list)
     cordons: list[tuple[str, str, str]] = field(default_factory=list)

@@ -6,6 +6,7 @@ import pytest
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 from hypothesis import given
 
+from atoll.api.submission.v1 import submission_pb2
 from atoll.core.model.errors import (
     Aborted,
     AlreadyExists,
@@ -93,12 +94,25 @@ def test_a_cancelled_job_is_no_longer_cancelling(spec: JobSpec) -> None:
 
 def test_a_queue_comes_back_without_what_is_output_only() -> None:
     queue = Queue(
-        QueueName("a.b"), Tenant("t"), description="d", max_queued_jobs=5, device_limit=700
+        QueueName("a.b"),
+        Tenant("t"),
+        description="d",
+        max_queued_jobs=5,
+        device_limit=700,
+        weight=0.5,
+        deserved=(("A100", 50), ("H100", 600)),
+        kind_limits=(("H100", 650),),
+        preempts=False,
     )
     shown = queue_to_proto(replace(queue, created_at=3.0, generation=2), {JobState.QUEUED: 4})
     assert dict(shown.job_counts) == {"QUEUED": 4}
     assert (shown.etag, shown.created_at) == ("2", 3.0)
     assert queue_from_proto(shown, Tenant("t")) == queue
+
+
+def test_a_queue_of_an_older_client_has_the_defaults() -> None:
+    given = submission_pb2.Queue(name="a", deserved_blocks={"H100": 0})
+    assert queue_from_proto(given, Tenant("t")) == Queue(QueueName("a"), Tenant("t"))
 
 
 def test_a_cluster_shows_what_is_free() -> None:

@@ -1,5 +1,7 @@
 """Amounts and times as people read them."""
 
+from collections.abc import Mapping
+
 from atoll.core.model.resources import BLOCKS_PER_DEVICE
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -37,6 +39,11 @@ def cpus_text(milli: int) -> str:
 def devices_text(blocks: int) -> str:
     """`2`, `0.25`: blocks as devices."""
     return _short(blocks / BLOCKS_PER_DEVICE)
+
+
+def kinds_text(blocks: Mapping[str, int]) -> str:
+    """`A100=4 H100=8`: blocks by device kind as devices; `-` for none."""
+    return " ".join(f"{kind}={devices_text(n)}" for kind, n in sorted(blocks.items())) or "-"
 
 
 def plural(count: int, word: str) -> str:

@@ -1,7 +1,7 @@
 """The verbs about queues, clusters, nodes and the placement service itself."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 from atoll.api.placement.v1 import placement_pb2 as placement
 from atoll.api.submission.v1 import submission_pb2 as submission
@@ -9,7 +9,11 @@ from atoll.client import reading
 from atoll.client.calls import PLACEMENT, SUBMISSION, Call, Page, page_request
 from atoll.client.views import ClusterInfo, Forgotten, NodeInfo, PlacementStatus, QueueInfo
 
-QUEUE_FIELDS: Final = ("description", "max_queued_jobs", "device_limit_blocks")
+QUEUE_FIELDS: Final = (
+    "description", "max_queued_jobs", "device_limit_blocks", "weight", "deserved_blocks",
+    "kind_limit_blocks", "preempts",
+)  # fmt: skip
+QueueValue: TypeAlias = str | float | bool | Mapping[str, int]
 
 
 def placement_status() -> Call[placement.GetStatusResponse, PlacementStatus]:
@@ -42,7 +46,7 @@ def create_queue(queue: QueueInfo) -> Call[submission.CreateQueueResponse, Queue
         "CreateQueue",
         submission.CreateQueueRequest(queue=_queue(queue)),
         submission.CreateQueueResponse,
-        lambda reply: reading.queue_info(reply.queue),
+        lambda reply: reading.queue_info(reply.queue, reply.notes),
         repeatable=False,
     )
 
@@ -67,18 +71,22 @@ def list_queues(
 
 
 def update_queue(
-    name: str, changes: Mapping[str, str | int], etag: str
+    name: str, changes: Mapping[str, QueueValue], etag: str
 ) -> Call[submission.UpdateQueueResponse, QueueInfo]:
-    """The queue after it; `changes` has keys of QUEUE_FIELDS."""
-    queue = submission.Queue(name=name, etag=etag)
+    """The queue after it; `changes` has keys of QUEUE_FIELDS.
+
+    Of a mapping only the kinds that it names change; 0 takes one away.
+    """
+    mask: list[str] = []
     for key, value in changes.items():
-        setattr(queue, key, value)
+        mask += [f"{key}.{kind}" for kind in value] if isinstance(value, Mapping) else [key]
+    queue = submission.Queue(name=name, etag=etag, **changes)  # type: ignore[arg-type]
     return Call(
         SUBMISSION,
         "UpdateQueue",
-        submission.UpdateQueueRequest(queue=queue, update_mask=sorted(changes)),
+        submission.UpdateQueueRequest(queue=queue, update_mask=sorted(mask)),
         submission.UpdateQueueResponse,
-        lambda reply: reading.queue_info(reply.queue),
+        lambda reply: reading.queue_info(reply.queue, reply.notes),
         repeatable=False,
     )
 
@@ -149,9 +157,6 @@ def _queue(queue: QueueInfo) -> submission.Queue:
     return submission.Queue(name=queue.name, **values)
 
 
-def changes(
-    description: str | None, max_queued_jobs: int | None, device_limit_blocks: int | None
-) -> dict[str, str | int]:
+def changes(given: Mapping[str, QueueValue | None]) -> dict[str, QueueValue]:
     """Those that are given, by field."""
-    given = zip(QUEUE_FIELDS, (description, max_queued_jobs, device_limit_blocks), strict=True)
-    return {key: value for key, value in given if value is not None}
+    return {key: value for key, value in given.items() if value is not None}

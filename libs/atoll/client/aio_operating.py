@@ -1,6 +1,6 @@
 """Verbs about queues, clusters and nodes, for the client on an event loop."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, TypeVar
 
 from atoll.client import admin_calls
@@ -25,9 +25,22 @@ class AsyncOperations:
         description: str = "",
         max_queued_jobs: int = 0,
         device_limit_blocks: int = 0,
+        weight: float = 1.0,
+        deserved_blocks: Mapping[str, int] | None = None,
+        kind_limit_blocks: Mapping[str, int] | None = None,
+        preempts: bool = True,
     ) -> QueueInfo:
-        """Create a queue; 0 means: no limit of its own."""
-        queue = QueueInfo(name, description, max_queued_jobs, device_limit_blocks)
+        """Create a queue; 0 means: no limit of its own. Blocks are by device kind, 100 a device."""
+        queue = QueueInfo(
+            name,
+            description,
+            max_queued_jobs,
+            device_limit_blocks=device_limit_blocks,
+            weight=weight,
+            deserved_blocks=deserved_blocks or {},
+            kind_limit_blocks=kind_limit_blocks or {},
+            preempts=preempts,
+        )
         return await self._transport.run(admin_calls.create_queue(queue))
 
     async def get_queue(self, name: str) -> QueueInfo:
@@ -45,10 +58,25 @@ class AsyncOperations:
         description: str | None = None,
         max_queued_jobs: int | None = None,
         device_limit_blocks: int | None = None,
+        weight: float | None = None,
+        deserved_blocks: Mapping[str, int] | None = None,
+        kind_limit_blocks: Mapping[str, int] | None = None,
+        preempts: bool | None = None,
         etag: str = "",
     ) -> QueueInfo:
-        """Change what is not None; with an etag only if nobody changed it since."""
-        changes = admin_calls.changes(description, max_queued_jobs, device_limit_blocks)
+        """Change what is not None; with an etag only if nobody changed it since.
+
+        Of blocks only the kinds that are named change; 0 takes one away.
+        """
+        changes = admin_calls.changes({
+            "description": description,
+            "max_queued_jobs": max_queued_jobs,
+            "device_limit_blocks": device_limit_blocks,
+            "weight": weight,
+            "deserved_blocks": deserved_blocks,
+            "kind_limit_blocks": kind_limit_blocks,
+            "preempts": preempts,
+        })
         return await self._transport.run(admin_calls.update_queue(name, changes, etag))
 
     async def delete_queue(self, name: str, *, etag: str = "") -> None:

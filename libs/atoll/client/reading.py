@@ -1,5 +1,6 @@
 """From the messages of the API to the values that callers see."""
 
+from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -83,9 +84,18 @@ def explanation(proto: placement_pb2.ExplainJobResponse) -> Explanation:
     )
 
 
-def queue_info(proto: submission_pb2.Queue) -> QueueInfo:
+def queue_info(proto: submission_pb2.Queue, notes: Iterable[str] = ()) -> QueueInfo:
     """A queue."""
-    return _read(QueueInfo, proto, job_counts=dict(proto.job_counts))
+    return _read(
+        QueueInfo,
+        proto,
+        weight=proto.weight if proto.HasField("weight") else 1.0,
+        deserved_blocks=dict(proto.deserved_blocks),
+        kind_limit_blocks=dict(proto.kind_limit_blocks),
+        preempts=proto.preempts if proto.HasField("preempts") else True,
+        job_counts=dict(proto.job_counts),
+        notes=tuple(notes),
+    )
 
 
 def cluster_info(proto: submission_pb2.Cluster) -> ClusterInfo:

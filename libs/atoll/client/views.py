@@ -135,9 +135,17 @@ class QueueInfo:
     description: str = ""
     max_queued_jobs: int = 0
     device_limit_blocks: int = 0
+    weight: float = 1.0
+    deserved_blocks: Mapping[str, int] = field(default_factory=dict)
+    """By device kind: what it may always claim back."""
+    kind_limit_blocks: Mapping[str, int] = field(default_factory=dict)
+    preempts: bool = True
+    """Its jobs of higher priority may stop those of lower priority."""
     job_counts: Mapping[str, int] = field(default_factory=dict)
     created_at: float = 0.0
     etag: str = ""
+    notes: tuple[str, ...] = ()
+    """After a change: what was taken as given but may be a mistake."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,10 @@ def queue_to_proto(
         job_counts={state.value: count for state, count in (counts or {}).items()},
         created_at=queue.created_at,
         etag=etag(queue.generation),
+        weight=queue.weight,
+        deserved_blocks=dict(queue.deserved),
+        kind_limit_blocks=dict(queue.kind_limits),
+        preempts=queue.preempts,
     )
 
 
@@ -32,4 +36,13 @@ def queue_from_proto(proto: submission_pb2.Queue, tenant: Tenant) -> Queue:
         description=proto.description,
         max_queued_jobs=proto.max_queued_jobs,
         device_limit=proto.device_limit_blocks,
+        weight=proto.weight if proto.HasField("weight") else 1.0,
+        deserved=_amounts(proto.deserved_blocks),
+        kind_limits=_amounts(proto.kind_limit_blocks),
+        preempts=proto.preempts if proto.HasField("preempts") else True,
     )
+
+
+def _amounts(blocks: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """By kind; 0 is the same as none."""
+    return tuple(sorted((kind, count) for kind, count in blocks.items() if count))

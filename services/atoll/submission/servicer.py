@@ -143,7 +143,7 @@ class SubmissionServicer(api_grpc.SubmissionServiceServicer):
         """A new queue."""
         actor = _actor()
         made = await self._use.queues.create(actor, queue_from_proto(request.queue, actor.tenant))
-        return api.CreateQueueResponse(queue=_queue(made))
+        return api.CreateQueueResponse(queue=_queue(made), notes=made.notes)
 
     async def GetQueue(
         self, request: api.GetQueueRequest, context: Context
@@ -173,7 +173,7 @@ class SubmissionServicer(api_grpc.SubmissionServiceServicer):
             fields=request.update_mask,
             etag=request.queue.etag,
         )
-        return api.UpdateQueueResponse(queue=_queue(changed))
+        return api.UpdateQueueResponse(queue=_queue(changed), notes=changed.notes)
 
     async def DeleteQueue(
         self, request: api.DeleteQueueRequest, context: Context

@@ -1,4 +1,5 @@
 import asyncio
+import math
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from atoll.core.model.errors import (
     InvalidInput,
     NotFound,
 )
+from atoll.core.model.inventory import Device, NodeInventory
 from tests.services.submission.worlds import Caller, World, names, refusal, spec
 
 
@@ -87,7 +89,7 @@ async def test_only_the_fields_of_the_mask_change(ann: Caller) -> None:
 
 
 async def test_an_unknown_field_in_the_mask_is_refused(ann: Caller) -> None:
-    found = await refusal(update(ann, "weight", name="default"))
+    found = await refusal(update(ann, "colour", name="default"))
     assert isinstance(found, InvalidInput)
     assert found.code is ErrorCode.UNKNOWN_FIELD
 
@@ -167,3 +169,104 @@ async def test_a_token_that_is_none_is_refused(ann: Caller) -> None:
     page = common.PageRequest(page_token="bm90IGEgdG9rZW4")
     found = await refusal(ann.ListQueues(api.ListQueuesRequest(page=page)))
     assert found.code is ErrorCode.BAD_PAGE_TOKEN
+
+
+async def test_shares_are_there_as_they_were_given(ann: Caller) -> None:
+    made = await create(
+        ann, "org", weight=2.5, deserved_blocks={"H100": 800, "A100": 0}, preempts=False,
+        kind_limit_blocks={"H100": 900},
+    )  # fmt: skip
+    assert (made.weight, made.preempts) == (2.5, False)
+    assert dict(made.deserved_blocks) == {"H100": 800}
+    assert dict(made.kind_limit_blocks) == {"H100": 900}
+    plain = await get(ann, "default")
+    assert (plain.weight, plain.preempts, dict(plain.deserved_blocks)) == (1.0, True, {})
+
+
+async def test_one_kind_changes_and_the_others_stay(ann: Caller) -> None:
+    await create(ann, "org", deserved_blocks={"H100": 800, "A100": 100})
+    changed = await update(ann, "deserved_blocks.A100", name="org")
+    assert dict(changed.deserved_blocks) == {"H100": 800}
+    changed = await update(ann, "deserved_blocks.T4", name="org", deserved_blocks={"T4": 5, "x": 1})
+    assert dict(changed.deserved_blocks) == {"H100": 800, "T4": 5}
+    changed = await update(ann, "deserved_blocks", name="org", deserved_blocks={"T4": 7})
+    assert dict(changed.deserved_blocks) == {"T4": 7}
+
+
+@pytest.mark.parametrize("mask", ["weight.H100", "deserved_blocks.", "kind_limit_blocks.H100.x.y"])
+async def test_a_mask_names_a_kind_only_where_there_are_kinds(ann: Caller, mask: str) -> None:
+    await create(ann, "org")
+    if mask.startswith("kind"):  # kinds may have dots
+        changed = await update(ann, mask, name="org", kind_limit_blocks={"H100.x.y": 5})
+        assert dict(changed.kind_limit_blocks) == {"H100.x.y": 5}
+    else:
+        found = await refusal(update(ann, mask, name="org"))
+        assert found.code is ErrorCode.UNKNOWN_FIELD
+
+
+@pytest.mark.parametrize(
+    ("fields", "at"),
+    [
+        ({"weight": 0.0}, "queue.weight"),
+        ({"weight": -1.0}, "queue.weight"),
+        ({"weight": math.nan}, "queue.weight"),
+        ({"weight": math.inf}, "queue.weight"),
+        ({"deserved_blocks": {"H100": -1}}, "queue.deserved_blocks[H100]"),
+        ({"kind_limit_blocks": {"H100": -1}}, "queue.kind_limit_blocks[H100]"),
+        ({"deserved_blocks": {"a b": 1}}, "queue.deserved_blocks"),
+        (
+            {"deserved_blocks": {"H100": 900}, "kind_limit_blocks": {"H100": 800}},
+            "queue.deserved_blocks['H100']",
+        ),
+        ({"deserved_blocks": {"a": 50, "b": 60}, "device_limit_blocks": 100}, "queue.deserved"),
+    ],
+)
+async def test_a_share_that_makes_no_sense_is_named(
+    ann: Caller, fields: dict[str, Any], at: str
+) -> None:
+    found = await refusal(create(ann, "org", **fields))
+    assert isinstance(found, InvalidInput)
+    assert found.violations[0].field.startswith(at)
+
+
+async def test_what_a_queue_deserves_is_within_the_limits_that_it_has_already(ann: Caller) -> None:
+    await create(ann, "org", kind_limit_blocks={"H100": 800})
+    found = await refusal(
+        update(ann, "deserved_blocks.H100", name="org", deserved_blocks={"H100": 900})
+    )
+    assert "deserves 9 H100, but its limit is 8" in found.message
+
+
+async def test_children_deserve_no_more_than_their_parent_states(ann: Caller) -> None:
+    await create(ann, "org", deserved_blocks={"H100": 1000})
+    await create(ann, "org.a", deserved_blocks={"H100": 600, "A100": 500})
+    # What has no row deserves what is below it, and so does what states nothing of a kind.
+    await create(ann, "org.b.c", deserved_blocks={"H100": 400})
+    found = await refusal(create(ann, "org.d", deserved_blocks={"H100": 1}))
+    assert isinstance(found, InvalidInput)
+    assert found.violations[0].field == "queue.deserved_blocks['H100']"
+    assert "below org would deserve 10.01 H100 together, but org deserves 10" in found.message
+    found = await refusal(update(ann, "deserved_blocks", name="org", deserved_blocks={"H100": 999}))
+    assert "below org would deserve 10 H100 together, but org deserves 9.99" in found.message
+    changed = await update(ann, "deserved_blocks", name="org.a", deserved_blocks={"H100": 599})
+    assert dict(changed.deserved_blocks) == {"H100": 599}
+    await create(ann, "org.d", deserved_blocks={"H100": 1})
+
+
+async def test_siblings_made_at_once_do_not_exceed_their_parent(ann: Caller) -> None:
+    await create(ann, "org", deserved_blocks={"H100": 100})
+    calls = [create(ann, f"org.{n}", deserved_blocks={"H100": 60}) for n in range(5)]
+    assert sorted(await asyncio.gather(*(refusal_or(call) for call in calls))) == [
+        *["INVALID_FIELD"] * 4, "ok",
+    ]  # fmt: skip
+
+
+async def test_a_kind_that_no_cluster_has_is_taken_and_told(world: World, ann: Caller) -> None:
+    device = Device(0, "H100", 1 << 36)
+    await world.add_cluster("here", NodeInventory("n", 1000, 1 << 30, devices=(device,)))
+    request = api.CreateQueueRequest(
+        queue=api.Queue(name="org", deserved_blocks={"H100": 100, "B300": 100})
+    )
+    answer = await ann.CreateQueue(request)
+    assert list(answer.notes) == ["no cluster has B300 now; there are H100"]
+    assert dict(answer.queue.deserved_blocks) == {"H100": 100, "B300": 100}

@@ -92,6 +92,10 @@ class MemorySubmissionTx(MemoryTx):
         """A queue, for an update or its deletion."""
         return self._rows.queues.get(name)
 
+    async def lock_family(self, root: QueueName) -> list[Queue]:
+        """A queue and all below it, by name."""
+        return [q for name, q in sorted(self._rows.queues.items()) if is_below(name, root)]
+
     async def update_queue(self, queue: Queue) -> None:
         """Write a locked queue; raises `revision` by one."""
         stored = self._rows.queues.get(queue.name)

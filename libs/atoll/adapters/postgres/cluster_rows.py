@@ -31,10 +31,11 @@ NODE_COLUMNS: Final = (
     "n.id, n.cluster, n.inventory, n.inventory_number, n.present, n.cordoned, n.cordon_reason,"
     " n.suspect_since, n.revision"
 )
-QUEUE_COLUMNS: Final = (
-    "q.name, q.tenant, q.description, q.max_queued_jobs, q.device_limit, q.created_at,"
-    " q.generation, q.revision"
-)
+QUEUE_INSERTED: Final = (
+    "name", "tenant", "description", "max_queued_jobs", "device_limit", "created_at",
+    "generation", "revision", "weight", "deserved", "kind_limits", "preempts",
+)  # fmt: skip
+QUEUE_COLUMNS: Final = ", ".join(f"q.{name}" for name in QUEUE_INSERTED)
 DECISION_INSERTED: Final = (
     "cluster", "number", "kind", "attempt", "epoch_generation", "epoch_revision", "payload",
 )  # fmt: skip
@@ -101,7 +102,20 @@ def queue_from(row: Record) -> Queue:
         created_at=row["created_at"],
         generation=row["generation"],
         revision=row["revision"],
+        weight=row["weight"],
+        deserved=_amounts(row["deserved"]),
+        kind_limits=_amounts(row["kind_limits"]),
+        preempts=row["preempts"],
     )
+
+
+def queue_values(queue: Queue) -> tuple[object, ...]:
+    """Values of QUEUE_INSERTED."""
+    return (
+        queue.name, queue.tenant, queue.description, queue.max_queued_jobs, queue.device_limit,
+        queue.created_at, queue.generation, queue.revision, queue.weight,
+        json.dumps(dict(queue.deserved)), json.dumps(dict(queue.kind_limits)), queue.preempts,
+    )  # fmt: skip
 
 
 def allocation_values(row: Allocation) -> tuple[object, ...]:
@@ -145,3 +159,7 @@ def decision_from(row: Record) -> Decision:
         kind=DecisionKind.VOID,
         attempt=AttemptId(row["attempt"]),
     )
+
+
+def _amounts(data: str) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(json.loads(data).items()))

@@ -1,9 +1,15 @@
 """One transaction of submission."""
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from atoll.adapters.postgres.cluster_rows import QUEUE_COLUMNS, queue_from
+from atoll.adapters.postgres.cluster_rows import (
+    QUEUE_COLUMNS,
+    QUEUE_INSERTED,
+    queue_from,
+    queue_values,
+)
 from atoll.adapters.postgres.live import LiveRowsTx
 from atoll.adapters.postgres.rows import JOB_INSERTED, job_fixed, job_mutable
 from atoll.core.model.ids import ClusterName, JobId, NodeId, QueueName, Tenant
@@ -50,15 +56,21 @@ SELECT about.at, about.ids, coalesce(waiting.jobs, 0) AS waiting_jobs, found.*
 FROM about LEFT JOIN found ON true LEFT JOIN waiting ON waiting.queue = found.name
 """
 WAITING: Final = frozenset({JobState.QUEUED, JobState.HELD})
-ADD_QUEUE: Final = """
-INSERT INTO queues (
-    name, tenant, description, max_queued_jobs, device_limit, created_at, generation, revision
-) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (name) DO NOTHING
+ADD_QUEUE: Final = f"""
+INSERT INTO queues ({", ".join(QUEUE_INSERTED)})
+VALUES ({", ".join(f"${n}" for n in range(1, len(QUEUE_INSERTED) + 1))})
+ON CONFLICT (name) DO NOTHING
 """
 UPDATE_QUEUE: Final = """
 UPDATE queues SET description = $2, max_queued_jobs = $3, device_limit = $4, generation = $5,
-    revision = revision + 1
+    weight = $6, deserved = $7, kind_limits = $8, preempts = $9, revision = revision + 1
 WHERE name = $1
+"""
+# Names below `a` lie between `a.` and `a/`, the character after the dot.
+FAMILY: Final = f"""
+SELECT {QUEUE_COLUMNS} FROM queues q
+WHERE q.name = $1 OR q.name > $1 || '.' AND q.name < $1 || '/'
+ORDER BY q.name
 """
 CORDON_NODE: Final = """
 UPDATE nodes SET cordoned = $3, cordon_reason = $4, revision = revision + 1
@@ -133,10 +145,7 @@ class PostgresSubmissionTx(LiveRowsTx):
 
     async def add_queue(self, queue: Queue) -> bool:
         """Insert; False when the name is taken."""
-        added = await self._sql.run(
-            ADD_QUEUE, queue.name, queue.tenant, queue.description, queue.max_queued_jobs,
-            queue.device_limit, queue.created_at, queue.generation, queue.revision,
-        )  # fmt: skip
+        added = await self._sql.run(ADD_QUEUE, *queue_values(queue))
         return added == 1
 
     async def lock_queue(self, name: QueueName) -> Queue | None:
@@ -150,8 +159,15 @@ class PostgresSubmissionTx(LiveRowsTx):
         """Write a locked queue; raises `revision` by one."""
         await self._sql.run(
             UPDATE_QUEUE, queue.name, queue.description, queue.max_queued_jobs,
-            queue.device_limit, queue.generation,
+            queue.device_limit, queue.generation, queue.weight, json.dumps(dict(queue.deserved)),
+            json.dumps(dict(queue.kind_limits)), queue.preempts,
         )  # fmt: skip
+
+    async def lock_family(self, root: QueueName) -> list[Queue]:
+        """Lock a queue and all below it against changes, and read them; by name."""
+        # Twice: what others created while this waited for its locks is seen by the second only.
+        await self._sql.rows(f"{FAMILY} FOR NO KEY UPDATE", root)
+        return [queue_from(row) for row in await self._sql.rows(FAMILY, root)]
 
     async def live_jobs_in(self, name: QueueName) -> int:
         """Jobs of the queue that have not ended."""

@@ -12,6 +12,7 @@ from atoll.core.model.ids import JobId
 from atoll.core.model.job import Queue
 from atoll.core.model.spec import Checkpoint, JobSpec, TaskGroup
 from atoll.core.model.validate_faults import Faults
+from atoll.core.model.validate_queue import MOST_BLOCKS, check_shares
 from atoll.core.model.validate_shape import MOST_TASKS, check_shape
 from atoll.core.model.validate_text import (
     check_environment,
@@ -45,7 +46,6 @@ MOST_DEPENDENCIES: Final = 256
 MOST_RETRIES: Final = 1_000
 MOST_DESCRIPTION: Final = 4_096
 INT32: Final = (1 << 31) - 1
-MOST_BLOCKS: Final = 1 << 40
 
 
 def check_spec(spec: JobSpec, *, at: str, profiles: Collection[str]) -> list[FieldViolation]:
@@ -77,6 +77,7 @@ def check_queue(queue: Queue, *, at: str = "queue") -> list[FieldViolation]:
     check_text(faults, f"{at}.description", queue.description, most=MOST_DESCRIPTION)
     faults.number(f"{at}.max_queued_jobs", queue.max_queued_jobs, least=0, most=INT32)
     faults.number(f"{at}.device_limit_blocks", queue.device_limit, least=0, most=MOST_BLOCKS)
+    check_shares(faults, at, queue)
     return faults.found
 
 

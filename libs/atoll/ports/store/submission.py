@@ -110,6 +110,10 @@ class SubmissionTx(LiveRows, Protocol):
         """Lock a queue for an update or its deletion."""
         ...
 
+    async def lock_family(self, root: QueueName) -> list[Queue]:
+        """Lock a queue and all below it against changes, and read them; by name."""
+        ...
+
     async def update_queue(self, queue: Queue) -> None:
         """Write a locked queue; the store raises `revision` by one."""
         ...

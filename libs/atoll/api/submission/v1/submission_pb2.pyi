@@ -708,6 +708,46 @@ class Queue(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class DeservedBlocksEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class KindLimitBlocksEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     NAME_FIELD_NUMBER: _builtins.int
     DESCRIPTION_FIELD_NUMBER: _builtins.int
     MAX_QUEUED_JOBS_FIELD_NUMBER: _builtins.int
@@ -715,6 +755,10 @@ class Queue(_message.Message):
     JOB_COUNTS_FIELD_NUMBER: _builtins.int
     CREATED_AT_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
+    WEIGHT_FIELD_NUMBER: _builtins.int
+    DESERVED_BLOCKS_FIELD_NUMBER: _builtins.int
+    KIND_LIMIT_BLOCKS_FIELD_NUMBER: _builtins.int
+    PREEMPTS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Path, levels joined by dots."""
     description: _builtins.str
@@ -727,9 +771,23 @@ class Queue(_message.Message):
     """Unix seconds of its creation; output only."""
     etag: _builtins.str
     """Opaque version for conditional changes; output only."""
+    weight: _builtins.float
+    """Its part of what siblings borrow, beside theirs; not given: 1."""
+    preempts: _builtins.bool
+    """Whether its jobs of higher priority may stop those of lower priority; not given: they may."""
     @_builtins.property
     def job_counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """Jobs by state, live ones only; output only."""
+
+    @_builtins.property
+    def deserved_blocks(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """Blocks (100 a device) by device kind that it may always claim back. The sum over its children
+        is at most its own, where it states one.
+        """
+
+    @_builtins.property
+    def kind_limit_blocks(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """Hard limits in blocks by device kind, beside `device_limit_blocks`."""
 
     def __init__(
         self,
@@ -741,12 +799,23 @@ class Queue(_message.Message):
         job_counts: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         created_at: _builtins.float = ...,
         etag: _builtins.str = ...,
+        weight: _builtins.float | None = ...,
+        deserved_blocks: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        kind_limit_blocks: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        preempts: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_preempts", b"_preempts", "_weight", b"_weight", "preempts", b"preempts", "weight", b"weight"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "description", b"description", "device_limit_blocks", b"device_limit_blocks", "etag", b"etag", "job_counts", b"job_counts", "max_queued_jobs", b"max_queued_jobs", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_preempts", b"_preempts", "_weight", b"_weight", "created_at", b"created_at", "description", b"description", "deserved_blocks", b"deserved_blocks", "device_limit_blocks", b"device_limit_blocks", "etag", b"etag", "job_counts", b"job_counts", "kind_limit_blocks", b"kind_limit_blocks", "max_queued_jobs", b"max_queued_jobs", "name", b"name", "preempts", b"preempts", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__preempts: _TypeAlias = _typing.Literal["preempts"]  # noqa: Y015
+    _WhichOneofArgType__preempts: _TypeAlias = _typing.Literal["_preempts", b"_preempts"]  # noqa: Y015
+    _WhichOneofReturnType__weight: _TypeAlias = _typing.Literal["weight"]  # noqa: Y015
+    _WhichOneofArgType__weight: _TypeAlias = _typing.Literal["_weight", b"_weight"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__preempts) -> _WhichOneofReturnType__preempts | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__weight) -> _WhichOneofReturnType__weight | None: ...
 
 Global___Queue: _TypeAlias = Queue  # noqa: Y015
 
@@ -781,18 +850,24 @@ class CreateQueueResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     QUEUE_FIELD_NUMBER: _builtins.int
+    NOTES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def queue(self) -> Global___Queue:
         """The queue."""
+
+    @_builtins.property
+    def notes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What was taken as given but may be a mistake, such as a device kind that no cluster has."""
 
     def __init__(
         self,
         *,
         queue: Global___Queue | None = ...,
+        notes: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["queue", b"queue"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["queue", b"queue"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["notes", b"notes", "queue", b"queue"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -910,7 +985,9 @@ class UpdateQueueRequest(_message.Message):
 
     @_builtins.property
     def update_mask(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Fields to change, of `description`, `max_queued_jobs`, `device_limit_blocks`; empty: all."""
+        """Fields to change; empty: all. `deserved_blocks` and `kind_limit_blocks` are replaced as a
+        whole, unless one kind of them is named, such as `deserved_blocks.H100` (absent or 0: none).
+        """
 
     def __init__(
         self,
@@ -933,18 +1010,24 @@ class UpdateQueueResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     QUEUE_FIELD_NUMBER: _builtins.int
+    NOTES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def queue(self) -> Global___Queue:
         """The queue."""
+
+    @_builtins.property
+    def notes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What was taken as given but may be a mistake, such as a device kind that no cluster has."""
 
     def __init__(
         self,
         *,
         queue: Global___Queue | None = ...,
+        notes: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["queue", b"queue"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["queue", b"queue"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["notes", b"notes", "queue", b"queue"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
