@@ -10,7 +10,7 @@ from atoll.core.engine.cycle import CycleLimits, plan
 from atoll.core.model.ids import ClusterName, JobId, NodeId, QueueName, Tenant
 from atoll.core.model.inventory import Cluster, Device, LocalUse, Node, NodeInventory
 from atoll.core.model.job import Queue
-from atoll.core.model.plan import GangRequest, GroupRequest, PendingJob, Plan
+from atoll.core.model.plan import GangRequest, GroupRequest, PendingJob, Plan, run_facts
 from atoll.core.model.resources import DeviceRequest, TaskShape
 from atoll.core.model.spec import Topology
 from atoll.core.policies.registry import policies
@@ -185,7 +185,10 @@ def planned(snapshot: Snapshot, *, most: int = 4096) -> Plan:
 
 
 def holdings(made: Plan) -> list[Holding]:
-    return [Holding(p.attempt, p.queue, p.cluster, p.tasks) for p in made.placements]
+    return [
+        Holding(p.attempt, p.queue, p.cluster, p.tasks, run_facts(p, started_at=0.0))
+        for p in made.placements
+    ]
 
 
 def commit(world: World, made: Plan) -> None:

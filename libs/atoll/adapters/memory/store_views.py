@@ -12,7 +12,7 @@ from atoll.core.model.ids import QueueName, ShardId, job_of
 from atoll.core.model.job import Attempt, Job
 from atoll.core.model.lifecycle import TERMINAL_ATTEMPT
 from atoll.core.model.messages import ChangeKind
-from atoll.core.model.plan import GangRequest, PendingJob, request_of, shape_key
+from atoll.core.model.plan import GangRequest, PendingJob, RunFacts, request_of, shape_key
 from atoll.ports.store.common import Cursor
 from atoll.ports.store.placement import AttemptView, JobView, ShardDelta
 from atoll.wire.request import CACHED_REQUESTS
@@ -103,6 +103,7 @@ def _job_view(job: Job) -> JobView:
         begin_at=job.spec.begin_at,
         depends_on=job.spec.depends_on,
         trace=job.trace,
+        deadline_at=job.spec.deadline_at,
     )
     return JobView(
         pending,
@@ -132,4 +133,12 @@ def _attempt_view(tables: Tables, attempt: Attempt) -> AttemptView:
         shape_key=shape_key(request),
         suspects=refused.suspects,
         rejected_inventory=refused.inventory_number,
+        run=RunFacts(
+            job=job.id,
+            priority=job.priority,
+            submitted_at=job.submitted_at,
+            started_at=attempt.created_at,
+            terms=request.terms,
+            deadline_at=job.spec.deadline_at,
+        ),
     )

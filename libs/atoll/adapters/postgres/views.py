@@ -17,10 +17,10 @@ from atoll.adapters.postgres.cluster_rows import (
 from atoll.adapters.postgres.cursors import CHANGES_KEPT_S, HERE, MARGIN_S, Position, expired
 from atoll.adapters.postgres.rows import ATTEMPT_COLUMNS, JOB_STATES, JOB_WISHES, attempt_from
 from atoll.adapters.postgres.sql import CHUNK_ROWS, Chunks, Record, Sql
-from atoll.core.model.ids import ClusterName, JobId, NodeId, QueueName, ShardId
+from atoll.core.model.ids import ClusterName, JobId, NodeId, QueueName, ShardId, job_of
 from atoll.core.model.inventory import Avoidance
 from atoll.core.model.messages import ChangeKind
-from atoll.core.model.plan import PendingJob, shape_key
+from atoll.core.model.plan import PendingJob, RunFacts, shape_key
 from atoll.ports.store.placement import AttemptView, JobView, ShardDelta
 from atoll.wire.request import decode_request
 
@@ -32,7 +32,8 @@ SELECT j.id, j.revision, j.queue, j.priority, j.submitted_at, j.shape, j.attempt
 FROM jobs j
 """
 ATTEMPT_VIEWS: Final = f"""
-SELECT {ATTEMPT_COLUMNS}, a.suspects, a.rejected_inventory, j.queue, j.wish AS job_wish, j.shape
+SELECT {ATTEMPT_COLUMNS}, a.suspects, a.rejected_inventory, j.queue, j.wish AS job_wish, j.shape,
+    j.priority, j.submitted_at
 FROM attempts a JOIN jobs j ON j.id = a.id >> 16
 """
 LIVE_JOBS: Final = f"{JOB_VIEWS} WHERE j.shard = $1 AND j.outcome IS NULL ORDER BY j.id"
@@ -180,14 +181,22 @@ def job_view(row: Record) -> JobView:
 def attempt_view(row: Record) -> AttemptView:
     """An attempt from ATTEMPT_VIEWS."""
     request = decode_request(row["shape"])
+    attempt = attempt_from(row)
     return AttemptView(
-        attempt=attempt_from(row),
+        attempt=attempt,
         queue=QueueName(row["queue"]),
         job_wish=JOB_WISHES[row["job_wish"]],
         requeue_on_lost=request.needs_guard,
         shape_key=shape_key(request),
         suspects=tuple(row["suspects"]),
         rejected_inventory=row["rejected_inventory"],
+        run=RunFacts(
+            job=job_of(attempt.id),
+            priority=row["priority"],
+            submitted_at=row["submitted_at"],
+            started_at=attempt.created_at,
+            terms=request.terms,
+        ),
     )
 
 

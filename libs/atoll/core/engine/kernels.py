@@ -14,7 +14,7 @@ from atoll.core.engine.verify import verify
 from atoll.core.model.ids import ClusterName, JobId, NodeId, QueueName, Tenant
 from atoll.core.model.inventory import Cluster, Device, Node, NodeInventory
 from atoll.core.model.job import Queue
-from atoll.core.model.plan import GangRequest, GroupRequest, PendingJob
+from atoll.core.model.plan import GangRequest, GroupRequest, PendingJob, run_facts
 from atoll.core.model.resources import DeviceRequest, TaskShape
 from atoll.core.model.spec import Topology
 from atoll.core.policies.registry import policies
@@ -40,7 +40,8 @@ def warm() -> None:
     made = plan(snapshot, policies(), now=1.0, rng=np.random.default_rng(0))
     verify(made, world.ledger)
     world.add_allocations([
-        Holding(p.attempt, p.queue, p.cluster, p.tasks) for p in made.placements
+        Holding(p.attempt, p.queue, p.cluster, p.tasks, run_facts(p, started_at=0.0))
+        for p in made.placements
     ])
     world.remove_pending([p.job for p in made.placements])
     world.end_allocations([p.attempt for p in made.placements])

@@ -20,6 +20,9 @@ class _Placed(NamedTuple):
     revision: int
     submitted_at: float
     attempts: int
+    deadline_at: float
+    guaranteed: bool
+    preemptions: int
     cluster: int
     start: int
     """First operation of the job in the journal."""
@@ -62,6 +65,9 @@ class Assembler:
             queue.revision[index].tolist(),
             queue.submitted_at[index].tolist(),
             queue.attempts[index].tolist(),
+            queue.deadline_at[index].tolist(),
+            queue.guaranteed[index].tolist(),
+            queue.preemptions[index].tolist(),
             nodes.cluster[self._row_array[starts]].tolist(),
             starts.tolist(),
             ends.tolist(),
@@ -82,6 +88,10 @@ class Assembler:
             submitted_at=placed.submitted_at,
             tasks=tuple([self._task(at, rank) for rank, at in enumerate(order)]),
             trace=placed.trace,
+            priority=view.priority,
+            deadline_at=placed.deadline_at,
+            guaranteed=placed.guaranteed,
+            preemptions=placed.preemptions,
         )
 
     def _ranked(self, span: range) -> list[int]:

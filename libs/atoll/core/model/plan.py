@@ -50,6 +50,7 @@ class GangRequest:
 
 
 STEPS_PER_DOUBLING: Final = 8
+LEAST_IMMUNITY_S: Final = 600.0
 
 
 def request_of(spec: JobSpec) -> GangRequest:
@@ -142,6 +143,10 @@ class GangPlacement:
     submitted_at: float
     tasks: tuple[TaskPlacement, ...]
     trace: str = ""
+    priority: int = 0
+    deadline_at: float = 0.0
+    guaranteed: bool = False
+    preemptions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +164,29 @@ class RunFacts:
     preemptions: int = 0
     immune_until: float = 0.0
     """Wall time until which it is no victim, but for operators and bookings."""
+
+
+def run_facts(placement: GangPlacement, *, started_at: float) -> RunFacts:
+    """What is known of a job once it is placed; `started_at`: wall time of the commit."""
+    terms = placement.request.terms
+    return RunFacts(
+        job=placement.job,
+        priority=placement.priority,
+        submitted_at=placement.submitted_at,
+        started_at=started_at,
+        terms=terms,
+        deadline_at=placement.deadline_at,
+        guaranteed=placement.guaranteed,
+        preemptions=placement.preemptions,
+        immune_until=immune_until(terms, placement.preemptions, started_at=started_at),
+    )
+
+
+def immune_until(terms: RunTerms, preemptions: int, *, started_at: float) -> float:
+    """Until when a run is no victim because it was one before; 0 when it never was."""
+    if not preemptions:
+        return 0.0
+    return started_at + max(LEAST_IMMUNITY_S, 2 * terms.restart_cost_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,9 @@ def queue_view(queue: JobQueue, classes: tuple[ClassView, ...], heads: Heads) ->
         revision=columns.revision[heads.slots],
         submitted_at=columns.submitted_at[heads.slots],
         attempts=columns.attempts[heads.slots],
+        deadline_at=columns.deadline_at[heads.slots],
+        guaranteed=columns.guaranteed[heads.slots],
+        preemptions=columns.preemptions[heads.slots],
         trace=columns.trace[heads.slots].tolist(),
     )
 

@@ -153,6 +153,9 @@ class JobQueue:
             begin_at=float(columns.begin_at[slot]),
             depends_on=tuple(d for d in self.awaited() if job in self._awaited[d]),
             trace=str(columns.trace[slot]),
+            deadline_at=float(columns.deadline_at[slot]),
+            guaranteed=bool(columns.guaranteed[slot]),
+            preemptions=int(columns.preemptions[slot]),
         )
 
     def ahead(self, job: PendingJob) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 
 from atoll.core.model.errors import DomainError, ErrorCode
 from atoll.core.model.ids import AttemptId, ClusterName, NodeId, QueueName, attempt_name
-from atoll.core.model.plan import TaskPlacement
+from atoll.core.model.plan import RunFacts, TaskPlacement
 from atoll.core.model.resources import DeviceGrant
 from atoll.core.state.ledger_kernels import FINE, Uses, give_tasks, take_gangs
 from atoll.core.state.mig import grant_bits
@@ -43,6 +43,8 @@ class Holding:
     queue: QueueName
     cluster: ClusterName
     tasks: tuple[TaskPlacement, ...]
+    run: RunFacts | None = None
+    """None: nothing is known of its job."""
 
 
 class AllocationRow(Protocol):
@@ -106,6 +108,10 @@ class Ledger:
         AlreadyTaken for one with other tasks, and for a share that somebody else holds.
         CPU, memory and blocks may go below zero: the store is right, inventories shrink.
         """
+        return self.take(holdings)[0]
+
+    def take(self, holdings: Sequence[Holding]) -> tuple[tuple[Holding, ...], Uses]:
+        """Like `allocate`, with what the new ones use, one gang each."""
         new = list({h.attempt: h for h in holdings if self._is_new(h)}.values())
         uses = self._flatten(new)
         codes = take_gangs(self.table.nodes, self.table.arrays()[0].mode, uses, False)
@@ -114,7 +120,7 @@ class Ledger:
             first = new[int(np.flatnonzero(codes)[0])]
             raise AlreadyTaken(f"a device share of {attempt_name(first.attempt)} has an owner")
         self.holdings.update((holding.attempt, holding) for holding in new)
-        return tuple(new)
+        return tuple(new), uses
 
     def release(self, attempts: Sequence[AttemptId]) -> tuple[Holding, ...]:
         """Give back what attempts hold; raises NotHeld, and then gives nothing back."""

@@ -1,7 +1,7 @@
 """Queued jobs in columns: some 100 bytes a job, so that a million of them is no matter."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,8 @@ from atoll.core.state.columns import copy_leading
 from atoll.core.state.id_map_kernels import drop, find, put
 
 Ints = NDArray[np.int64]
+MOST_PREEMPTIONS: Final = 32_767
+"""More are not told apart."""
 
 
 class Columns(NamedTuple):
@@ -26,6 +28,9 @@ class Columns(NamedTuple):
     """Number of the job's class."""
     waits: NDArray[np.int32]
     """Dependencies that have not succeeded yet."""
+    deadline_at: NDArray[np.float64]
+    guaranteed: NDArray[np.bool_]
+    preemptions: NDArray[np.int16]
     trace: NDArray[np.object_]
 
 
@@ -59,6 +64,9 @@ class PendingTable:
         columns.attempts[slots] = [job.attempts for job in jobs]
         columns.group[slots] = groups
         columns.waits[slots] = waits
+        columns.deadline_at[slots] = [job.deadline_at for job in jobs]
+        columns.guaranteed[slots] = [job.guaranteed for job in jobs]
+        columns.preemptions[slots] = [min(job.preemptions, MOST_PREEMPTIONS) for job in jobs]
         columns.trace[slots] = _shared([job.trace for job in jobs])
         put(self._keys, self._slots, columns.job[slots], slots)
         return slots
@@ -105,6 +113,9 @@ def _columns(size: int) -> Columns:
         attempts=np.zeros(size, np.int32),
         group=np.zeros(size, np.int32),
         waits=np.zeros(size, np.int32),
+        deadline_at=np.zeros(size, np.float64),
+        guaranteed=np.zeros(size, np.bool_),
+        preemptions=np.zeros(size, np.int16),
         trace=np.full(size, None, object),
     )
 

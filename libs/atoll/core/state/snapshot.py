@@ -16,6 +16,7 @@ from atoll.core.state.fit_kernels import Hardware
 from atoll.core.state.interning import Labels
 from atoll.core.state.labels import LabelSets
 from atoll.core.state.limits import Limits
+from atoll.core.state.running import Running
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,9 @@ class QueueView:
     revision: NDArray[np.int64]
     submitted_at: NDArray[np.float64]
     attempts: NDArray[np.int32]
+    deadline_at: NDArray[np.float64]
+    guaranteed: NDArray[np.bool_]
+    preemptions: NDArray[np.int16]
     trace: Sequence[str]
 
 
@@ -84,6 +88,7 @@ class Snapshot:
     kinds: dict[str, int]
     queue: QueueView
     limits: Limits
+    running: Running
 
     def closed(self, cluster: int, request: GangRequest, *, now: float) -> ReasonCode | None:
         """Why a cluster does not take a request now; None when it does."""

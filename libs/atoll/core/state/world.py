@@ -21,6 +21,7 @@ from atoll.core.state.job_queue import JobClass, JobQueue, heads
 from atoll.core.state.ledger import Holding, Ledger
 from atoll.core.state.limits import LimitBook
 from atoll.core.state.node_table import NodeTable
+from atoll.core.state.running import RunningTable
 from atoll.core.state.shape_table import ShapeTable, watched_kinds
 from atoll.core.state.snapshot import ClusterView, Snapshot
 from atoll.core.state.stamps import Stamps
@@ -38,6 +39,7 @@ class World:
         self._shapes = ShapeTable(self._table.models.kinds)
         self._queue = JobQueue()
         self._limits = LimitBook()
+        self._running = RunningTable()
         self._clusters: dict[ClusterName, ClusterView] = {}
         self._avoidances: tuple[Avoidance, ...] = ()
         self._stamps = Stamps()
@@ -159,8 +161,9 @@ class World:
 
         Raises AlreadyTaken when a share of a device has another owner.
         """
-        new = self.ledger.allocate(holdings)
+        new, uses = self.ledger.take(holdings)
         self._limits.add(new, 1)
+        self._running.add(new, uses, self._table)
         self._planned.difference_update(holding.attempt for holding in new)
 
     def end_allocation(self, attempt: AttemptId) -> bool:
@@ -173,6 +176,7 @@ class World:
         ended = self.ledger.release(held)
         if ended:
             self._limits.add(ended, -1)
+            self._running.remove(held)
             rows = {self._table.row_of[task.node] for h in ended for task in h.tasks}
             self._grew(np.fromiter(rows, np.int64, len(rows)))
             bound = {name for h in ended for name in self._limits.bound(h.queue)}
@@ -210,6 +214,7 @@ class World:
             kinds=dict(self._table.models.kinds.number),
             queue=queue_view(self._queue, class_views(tried, self._limits, limits), first),
             limits=limits,
+            running=self._running.freeze(),
         )
 
     def note_waiting(self, snapshot: Snapshot, plan: Plan) -> None:

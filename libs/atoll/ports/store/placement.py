@@ -10,7 +10,7 @@ from atoll.core.model.inventory import Avoidance, Cluster, ClusterState, Node
 from atoll.core.model.job import Attempt, Queue
 from atoll.core.model.lifecycle import JobState, JobWish
 from atoll.core.model.messages import Decision
-from atoll.core.model.plan import GangPlacement, PendingJob
+from atoll.core.model.plan import GangPlacement, PendingJob, RunFacts
 from atoll.ports.store.common import Allocation, Cursor, Fence, LiveRows
 
 
@@ -38,6 +38,8 @@ class AttemptView:
     """Digest of the job's request, as in `Avoidance`."""
     suspects: tuple[NodeId, ...] = ()
     """REJECTED: nodes that could not honour it."""
+    run: RunFacts | None = None
+    """What scheduling needs to know of it while it holds capacity."""
     rejected_inventory: int = 0
     """REJECTED: number of the inventory that the agent saw then."""
 

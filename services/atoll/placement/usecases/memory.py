@@ -15,7 +15,7 @@ from atoll.core.model.lifecycle import (
     JobWish,
     StopCause,
 )
-from atoll.core.model.plan import GangPlacement, shape_key
+from atoll.core.model.plan import GangPlacement, run_facts, shape_key
 from atoll.core.state.ledger import Holding
 from atoll.core.state.world import World
 from atoll.placement.usecases.commit import Placed
@@ -87,7 +87,7 @@ class LeaderMemory:
 
     def placed(self, placed: Sequence[Placed], *, now: float) -> None:
         """Take in what was committed."""
-        self.world.add_allocations([_holding(item.placement) for item in placed])
+        self.world.add_allocations([_holding(item) for item in placed])
         self.world.remove_pending([item.placement.job for item in placed])
         for item in placed:
             self.live[item.attempt.id] = _live(item.placement)
@@ -156,7 +156,7 @@ class LeaderMemory:
     def _restore(self, views: Sequence[AttemptView], *, now: float) -> None:
         """Attempts that an earlier leader made: each gets a full period for its answer."""
         self.world.add_allocations([
-            Holding(v.attempt.id, v.queue, v.attempt.cluster, v.attempt.tasks) for v in views
+            Holding(v.attempt.id, v.queue, v.attempt.cluster, v.attempt.tasks, v.run) for v in views
         ])
         for view in views:
             attempt = view.attempt
@@ -186,8 +186,10 @@ class LeaderMemory:
             self.cancels.add(view.attempt)
 
 
-def _holding(placement: GangPlacement) -> Holding:
-    return Holding(placement.attempt, placement.queue, placement.cluster, placement.tasks)
+def _holding(placed: Placed) -> Holding:
+    placement = placed.placement
+    facts = run_facts(placement, started_at=placed.attempt.created_at)
+    return Holding(placement.attempt, placement.queue, placement.cluster, placement.tasks, facts)
 
 
 def _live(placement: GangPlacement) -> Live:

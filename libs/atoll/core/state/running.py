@@ -1,0 +1,292 @@
+"""Work that holds capacity, in columns: what a cycle must know of it to plan around it or stop it.
+
+A slot is written once, when its attempt is placed, and only marked when it is
+over, so that snapshots share the columns and copy nothing but the marks. Slots
+are not used again: once most are over, the others move to new columns.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atoll.core.model.ids import AttemptId, QueueName, job_of
+from atoll.core.model.plan import RunFacts
+from atoll.core.state.columns import Nodes
+from atoll.core.state.interning import Interner
+from atoll.core.state.ledger import Holding
+from atoll.core.state.ledger_kernels import Uses
+from atoll.core.state.mig import UNITS_PER_BLOCK, grant_units
+from atoll.core.state.node_table import NodeTable
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+NEVER: Final = float("inf")
+COMPACT_AT: Final = 1024
+"""Slots that are over before it is worth moving the others."""
+
+
+class Runs(NamedTuple):
+    """One entry per slot."""
+
+    attempt: Ints
+    job: Ints
+    queue: Ints
+    """Number in `Running.queues`."""
+    cluster: Ints
+    """Number as in `Nodes.cluster`."""
+    priority: Ints
+    preemptions: Ints
+    submitted_at: Floats
+    started_at: Floats
+    ends_at: Floats
+    """Start and time limit: it ends by then; NEVER when it has no limit."""
+    checkpoint_s: Floats
+    """Its interval; 0: it keeps nothing when it is stopped."""
+    restart_s: Floats
+    grace_s: Floats
+    deadline_at: Floats
+    """0: none."""
+    immune_until: Floats
+    guaranteed: Bools
+    preemptible: Bools
+
+
+class RunTasks(NamedTuple):
+    """T tasks with G shares: slot s has tasks first_task[s] up to first_task[s + 1], and so on."""
+
+    first_task: Ints
+    node: Ints
+    """Id; rows move when nodes come, ids do not: see `rows_of`."""
+    rank: Ints
+    group: Ints
+    cpu: Ints
+    memory: Ints
+    first_grant: Ints
+    device: Ints
+    blocks: Ints
+    bits: Ints
+    units: Ints
+    """What the share costs of a queue's limit, in 1/56 block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """All slots at one moment; those that are over are not `live`."""
+
+    live: Bools
+    runs: Runs
+    tasks: RunTasks
+    holdings: Sequence[Holding]
+    """By slot; perhaps longer than the columns."""
+    queues: Interner[QueueName]
+    """May know queues that came later."""
+
+    def slots(self) -> Ints:
+        """Slots of work that holds capacity, in the order in which it was placed."""
+        return np.flatnonzero(self.live)
+
+
+class RunningTable:
+    """Slots by attempt."""
+
+    def __init__(self) -> None:
+        self.queues: Interner[QueueName] = Interner()
+        self._slot: dict[AttemptId, int] = {}
+        self._live = np.zeros(0, np.bool_)
+        self._count = 0
+        self._frozen: Running | None = None
+        self._begin(16, 16, 16)
+
+    def add(self, holdings: Sequence[Holding], uses: Uses, table: NodeTable) -> None:
+        """Enter attempts that are not here; `uses` are their tasks as rows of the table."""
+        if not holdings:
+            return
+        first, end = self._count, self._count + len(holdings)
+        self._reserve(len(holdings), len(uses.row), len(uses.device))
+        self._write_runs(holdings, slice(first, end), table)
+        self._write_tasks(holdings, uses, table.nodes)
+        self._live[first:end] = True
+        self._slot.update((h.attempt, first + at) for at, h in enumerate(holdings))
+        self._holdings.extend(holdings)
+        self._count = end
+        self._frozen = None
+
+    def remove(self, attempts: Iterable[AttemptId]) -> None:
+        """Mark attempts as over; those that are not here are passed over."""
+        slots = [s for a in attempts if (s := self._slot.pop(a, None)) is not None]
+        if not slots:
+            return
+        self._live[slots] = False
+        self._frozen = None
+        over = self._count - len(self._slot)
+        if over > COMPACT_AT and over > len(self._slot):
+            self._compact()
+
+    def freeze(self) -> Running:
+        """The slots as they stand."""
+        if self._frozen is None:
+            count = self._count
+            self._frozen = Running(
+                live=self._live[:count].copy(),
+                runs=Runs._make(column[:count] for column in self._runs),
+                tasks=_leading(self._tasks, count),
+                holdings=self._holdings,
+                queues=self.queues,
+            )
+        return self._frozen
+
+    def _begin(self, runs: int, tasks: int, grants: int) -> None:
+        self._count = 0
+        self._live = np.zeros(runs, np.bool_)
+        self._runs = _runs(runs)
+        self._tasks = _tasks(runs, tasks, grants)
+        self._holdings: list[Holding] = []
+        self._frozen = None
+
+    def _write_runs(self, holdings: Sequence[Holding], here: slice, table: NodeTable) -> None:
+        facts = [h.run or RunFacts(job_of(h.attempt)) for h in holdings]
+        runs = self._runs
+        runs.attempt[here] = [h.attempt for h in holdings]
+        runs.job[here] = [each.job for each in facts]
+        runs.queue[here] = [self.queues(h.queue) for h in holdings]
+        runs.cluster[here] = [table.clusters(h.cluster) for h in holdings]
+        values = np.array([_numbers(each) for each in facts], np.float64)
+        for name, column in zip(_NUMBERS, values.T, strict=True):
+            getattr(runs, name)[here] = column
+
+    def _write_tasks(self, holdings: Sequence[Holding], uses: Uses, nodes: Nodes) -> None:
+        tasks, count = self._tasks, self._count
+        at = int(tasks.first_task[count])
+        grant = int(tasks.first_grant[at])
+        here, grants = slice(at, at + len(uses.row)), slice(grant, grant + len(uses.device))
+        each = [task for holding in holdings for task in holding.tasks]
+        tasks.first_task[count + 1 : count + 1 + len(holdings)] = at + uses.first_task[1:]
+        tasks.node[here] = nodes.id[uses.row]
+        tasks.rank[here] = [task.rank for task in each]
+        tasks.group[here] = [task.group for task in each]
+        tasks.cpu[here], tasks.memory[here] = uses.cpu, uses.memory
+        tasks.first_grant[at + 1 : at + 1 + len(uses.row)] = grant + uses.first_grant[1:]
+        tasks.device[grants] = uses.device
+        tasks.blocks[grants], tasks.bits[grants] = uses.blocks, uses.bits
+        tasks.units[grants] = uses.blocks * UNITS_PER_BLOCK
+        if uses.bits.any():
+            tasks.units[grants] = [grant_units(g) for task in each for g in task.devices]
+
+    def _reserve(self, runs: int, tasks: int, grants: int) -> None:
+        count = self._count
+        used_tasks = int(self._tasks.first_task[count])
+        used = (count, used_tasks, int(self._tasks.first_grant[used_tasks]))
+        have = (len(self._live), len(self._tasks.node), len(self._tasks.device))
+        need = [u + more for u, more in zip(used, (runs, tasks, grants), strict=True)]
+        if all(n <= h for n, h in zip(need, have, strict=True)):
+            return
+        # Snapshots keep the old columns.
+        old = self._live, self._runs, self._tasks
+        sizes = [h if n <= h else 2 * n for n, h in zip(need, have, strict=True)]
+        self._live = np.zeros(sizes[0], np.bool_)
+        self._runs, self._tasks = _runs(sizes[0]), _tasks(*sizes)
+        for source, target in zip(
+            (old[0], *old[1], *old[2]), (self._live, *self._runs, *self._tasks), strict=True
+        ):
+            target[: len(source)] = source
+
+    def _compact(self) -> None:
+        live = np.flatnonzero(self._live[: self._count])
+        old = self._runs, _leading(self._tasks, self._count), self._holdings
+        uses, counts = uses_of(old[1], live), np.diff(old[1].first_task)[live]
+        tasks = spans(old[1].first_task, live)
+        grants = spans(old[1].first_grant, tasks)
+        self._begin(2 * len(live) + 16, 2 * len(tasks) + 16, 2 * len(grants) + 16)
+        for source, target in zip(old[0], self._runs, strict=True):
+            target[: len(live)] = source[live]
+        for name, chosen in _TASK_COLUMNS.items():
+            index = tasks if chosen else grants
+            getattr(self._tasks, name)[: len(index)] = getattr(old[1], name)[index]
+        np.cumsum(counts, out=self._tasks.first_task[1 : len(live) + 1])
+        self._tasks.first_grant[: len(tasks) + 1] = uses.first_grant
+        self._holdings = [old[2][slot] for slot in live.tolist()]
+        self._live[: len(live)] = True
+        self._slot = {h.attempt: slot for slot, h in enumerate(self._holdings)}
+        self._count = len(live)
+
+
+def uses_of(tasks: RunTasks, slots: Ints, nodes: Nodes | None = None) -> Uses:
+    """What slots use, one gang per slot; rows are those of `nodes`, without them node ids."""
+    each = spans(tasks.first_task, slots)
+    grants = spans(tasks.first_grant, each)
+    node = tasks.node[each]
+    return Uses(
+        first_task=_offsets(np.diff(tasks.first_task)[slots]),
+        row=node if nodes is None else rows_of(nodes, node),
+        cpu=tasks.cpu[each],
+        memory=tasks.memory[each],
+        first_grant=_offsets(np.diff(tasks.first_grant)[each]),
+        device=tasks.device[grants],
+        blocks=tasks.blocks[grants],
+        bits=tasks.bits[grants],
+    )
+
+
+def rows_of(nodes: Nodes, ids: Ints) -> Ints:
+    """Rows of nodes by id; all of them must be there."""
+    return np.searchsorted(nodes.id, ids)
+
+
+def spans(first: Ints, chosen: Ints) -> Ints:
+    """Indices first[c] up to first[c + 1] of every chosen c, one after another."""
+    sizes = first[chosen + 1] - first[chosen]
+    offsets = _offsets(sizes)
+    return np.repeat(first[chosen] - offsets[:-1], sizes) + np.arange(offsets[-1])
+
+
+def _offsets(sizes: Ints) -> Ints:
+    offsets = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return offsets
+
+
+_NUMBERS: Final = (
+    "priority", "preemptions", "submitted_at", "started_at", "ends_at", "checkpoint_s",
+    "restart_s", "grace_s", "deadline_at", "immune_until", "guaranteed", "preemptible",
+)  # fmt: skip
+_INTS, _FLOATS, _BOOLS = 6, 8, 2
+"""Kinds of the columns of `Runs`, in their order."""
+_TASK_COLUMNS: Final = {
+    "node": True, "rank": True, "group": True, "cpu": True, "memory": True,
+    "device": False, "blocks": False, "bits": False, "units": False,
+}  # fmt: skip
+"""True: one entry per task; False: one per share."""
+
+
+def _numbers(run: RunFacts) -> tuple[float, ...]:
+    terms = run.terms
+    limit = terms.time_limit_s
+    return (
+        run.priority, run.preemptions, run.submitted_at, run.started_at,
+        run.started_at + limit if limit else NEVER, terms.checkpoint_interval_s,
+        terms.restart_cost_s, terms.grace_s, run.deadline_at, run.immune_until, run.guaranteed,
+        terms.preemptible,
+    )  # fmt: skip
+
+
+def _leading(tasks: RunTasks, count: int) -> RunTasks:
+    end = int(tasks.first_task[count])
+    grants = int(tasks.first_grant[end])
+    cut = {name: end if per_task else grants for name, per_task in _TASK_COLUMNS.items()}
+    cut |= {"first_task": count + 1, "first_grant": end + 1}
+    return RunTasks(**{name: getattr(tasks, name)[:size] for name, size in cut.items()})
+
+
+def _runs(size: int) -> Runs:
+    kinds = [np.int64] * _INTS + [np.float64] * _FLOATS + [np.bool_] * _BOOLS
+    return Runs._make(np.zeros(size, kind) for kind in kinds)
+
+
+def _tasks(runs: int, tasks: int, grants: int) -> RunTasks:
+    sizes = {name: tasks if per_task else grants for name, per_task in _TASK_COLUMNS.items()}
+    sizes |= {"first_task": runs + 1, "first_grant": tasks + 1}
+    return RunTasks(**{name: np.zeros(size, np.int64) for name, size in sizes.items()})
