@@ -1,0 +1,1 @@
+"""Deadlines: who can be promised one, and how many devices each job holds when."""
