@@ -4,7 +4,9 @@ from typing import Final
 
 from cyclopts import App
 
-COMMANDS: Final[tuple[tuple[str, str], ...]] = ()
+COMMANDS: Final[tuple[tuple[str, str], ...]] = (
+    ("deadlines", "Admit and run the jobs of an ElasticFlow trace."),
+)
 """(name, help): the command `name` is `name` in `atoll.sim.commands.<name>`."""
 
 app = App(name="sim", help="Simulate the scheduler on a virtual clock.", help_format="plaintext")
