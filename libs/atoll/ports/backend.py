@@ -44,6 +44,19 @@ class StartOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class ResizeOrder:
+    """Give a running attempt the tasks of `start`, and no others."""
+
+    start: StartOrder
+    generation: int
+
+    @property
+    def attempt(self) -> AttemptId:
+        """Whose size changes."""
+        return self.start.attempt
+
+
+@dataclass(frozen=True, slots=True)
 class StopOrder:
     """Make sure that an attempt is not running and never will."""
 
@@ -75,7 +88,10 @@ class LeaseOver(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RunEvent:
-    """What became of an attempt: STARTED, FINISHED, STOPPED or REJECTED; ACCEPTED from `open`."""
+    """What became of an attempt: STARTED, FINISHED, STOPPED or REJECTED; ACCEPTED from `open`.
+
+    RESIZED is no end: it runs on, with other tasks.
+    """
 
     attempt: AttemptId
     event: AttemptEvent
@@ -85,6 +101,10 @@ class RunEvent:
     reason: ReasonCode | None = None
     message: str = ""
     suspects: tuple[NodeId, ...] = ()
+    generation: int = 0
+    """RESIZED: which change of size was carried out."""
+    ranks: tuple[int, ...] = ()
+    """RESIZED: what runs now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +161,15 @@ class Backend(Protocol):
 
         Raises Refused when nothing of it runs or will (a gang that started in part is unwound
         before), and LeaseOver. A `stop` meanwhile makes it return; the terminal event tells.
+        """
+        ...
+
+    async def resize(self, order: ResizeOrder) -> None:
+        """Begin the tasks that are new, end those that are not wanted, with the job's own grace.
+
+        The event RESIZED follows, with what runs then: a task that cannot begin is left out, and
+        all tasks stay as they are where nothing can be changed. It follows for a repeated order
+        too. An attempt that has ended, or ends meanwhile, has its terminal event instead.
         """
         ...
 

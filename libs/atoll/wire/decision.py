@@ -20,7 +20,7 @@ _KINDS_BACK = inverse(_KINDS)
 
 @dataclass(frozen=True, slots=True)
 class StartOrder:
-    """What a START tells an agent beside its placement."""
+    """What a START or RESIZE tells an agent beside its placement."""
 
     spec: JobSpec
     """With secrets."""
@@ -40,6 +40,7 @@ def decision_to_proto(decision: Decision) -> agent_pb2.Decision:
         cause="" if decision.cause is StopCause.NONE else decision.cause.value,
         bind_by=decision.bind_by,
         trace=decision.trace,
+        generation=decision.generation,
     )
 
 
@@ -55,11 +56,12 @@ def decision_from_proto(proto: agent_pb2.Decision, cluster: ClusterName) -> Deci
         cause=_cause(proto.cause),
         bind_by=proto.bind_by,
         trace=proto.trace,
+        generation=proto.generation,
     )
 
 
 def start_to_proto(decision: Decision, order: StartOrder) -> agent_pb2.Decision:
-    """A START with what the agent needs to run it."""
+    """A START or RESIZE with what the agent needs to run it."""
     proto = decision_to_proto(decision)
     proto.spec.CopyFrom(spec_to_proto(order.spec, secrets=True))
     proto.array_index = order.spec.array_index
@@ -69,7 +71,7 @@ def start_to_proto(decision: Decision, order: StartOrder) -> agent_pb2.Decision:
 
 
 def start_from_proto(proto: agent_pb2.Decision) -> StartOrder:
-    """What a START brings beside its placement."""
+    """What a START or RESIZE brings beside its placement."""
     array = (JobId(proto.array_id), proto.array_index) if proto.array_id else None
     return StartOrder(spec_from_proto(proto.spec, array=array), dict(proto.addresses))
 

@@ -30,6 +30,8 @@ def report_to_proto(report: Report) -> agent_pb2.Report:
         exit_code=report.exit_code,
         suspect_node_ids=report.suspects,
         inventory_number=report.inventory_number,
+        generation=report.generation,
+        ranks=report.ranks,
     )
 
 
@@ -50,4 +52,6 @@ def report_from_proto(proto: agent_pb2.Report, cluster: ClusterName) -> Report:
         exit_code=proto.exit_code if proto.HasField("exit_code") else None,
         suspects=tuple(NodeId(node) for node in proto.suspect_node_ids),
         inventory_number=proto.inventory_number,
+        generation=proto.generation,
+        ranks=tuple(proto.ranks),
     )

@@ -9,7 +9,7 @@ import grpc
 from atoll.agent import telemetry
 from atoll.agent.errors import GuardInTime, GuardTooSlow, SessionOver
 from atoll.agent.grouplog import LogBroken
-from atoll.agent.intake import restored_order
+from atoll.agent.intake import restored_order, restored_resize
 from atoll.agent.memory import Memory
 from atoll.agent.parts import Parts
 from atoll.agent.session import Session, first_to_end
@@ -132,6 +132,7 @@ def known_attempts(memory: Memory, cluster: ClusterName) -> dict[AttemptId, Know
             started=what.started,
             stop=what.stop,
             ended=what.ended,
+            resize=restored_resize(what.resize, cluster) if what.resize else None,
         )
         for attempt, what in memory.attempts.items()
     }

@@ -14,7 +14,7 @@ from atoll.api.agent.v1 import agent_pb2
 from atoll.core.model.ids import AttemptId, ClusterName
 from atoll.core.model.lifecycle import StopCause
 from atoll.core.model.messages import Decision, DecisionKind
-from atoll.ports.backend import StartOrder
+from atoll.ports.backend import ResizeOrder, StartOrder
 from atoll.runtime import failpoints, logs
 from atoll.wire.decision import decision_from_proto, start_from_proto
 from atoll.wire.enums import WireError
@@ -33,6 +33,9 @@ class Understood:
     record: Decided
     cause: StopCause = StopCause.NONE
     order: StartOrder | None = None
+    """START and RESIZE."""
+    generation: int = 0
+    """RESIZE."""
     why_not: str = ""
     """START: what this agent does not understand of it."""
 
@@ -156,7 +159,7 @@ def understand(proto: agent_pb2.Decision, cluster: ClusterName) -> Understood:
             return Understood(record, cause=cause)
         case DecisionKind.VOID:
             return Understood(Decided(number, attempt, decision.kind))
-        case DecisionKind.START:
+        case DecisionKind.START | DecisionKind.RESIZE:
             return _understand_start(proto, decision)
 
 
@@ -169,11 +172,21 @@ def restored_order(data: bytes, cluster: ClusterName) -> StartOrder | None:
         return None
 
 
+def restored_resize(data: bytes, cluster: ClusterName) -> ResizeOrder | None:
+    """The order of a journalled RESIZE; None when this agent does not understand it."""
+    start = restored_order(data, cluster)
+    if start is None:
+        return None
+    return ResizeOrder(start, agent_pb2.Decision.FromString(data).generation)
+
+
 def carry_out(item: Understood, worker: Worker) -> None:
     """Let the worker act on a decision that is journalled."""
     record = item.record
     if record.kind is DecisionKind.STOP:
         worker.stop(record.attempt, item.cause)
+    elif item.order is not None and record.kind is DecisionKind.RESIZE:
+        worker.resize(ResizeOrder(item.order, item.generation))
     elif item.order is not None:
         worker.start(item.order)
     elif record.kind is DecisionKind.START:
@@ -183,7 +196,7 @@ def carry_out(item: Understood, worker: Worker) -> None:
 def _understand_start(proto: agent_pb2.Decision, decision: Decision) -> Understood:
     record = Decided(decision.number, decision.attempt, decision.kind, proto.SerializeToString())
     try:
-        return Understood(record, order=_order(proto, decision))
+        return Understood(record, order=_order(proto, decision), generation=decision.generation)
     except WireError as error:
         return Understood(record, why_not=f"this agent does not understand the job: {error}")
 

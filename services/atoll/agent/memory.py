@@ -14,6 +14,7 @@ from atoll.agent.records import (
     Prefix,
     Record,
     Reported,
+    Sizing,
     StopWish,
     TakenOver,
 )
@@ -32,6 +33,8 @@ class Remembered:
     started: bool = False
     stop: StopCause | None = None
     ended: bool = False
+    resize: bytes = b""
+    """The last RESIZE as it came, until it is answered."""
 
 
 @dataclass(slots=True)
@@ -65,6 +68,8 @@ class Memory:
                 self._take_over(head, live)
             case Live(attempt, started, stop, data):
                 self.attempts[attempt] = Remembered(data, started, stop)
+            case Sizing(attempt, data):
+                self._of(attempt).resize = data
             case Prefix(number):
                 self.applied = number
             case InventoryNumber(number):
@@ -79,6 +84,8 @@ class Memory:
             yield Prefix(self.applied)
         for attempt, what in self.attempts.items():
             yield Live(attempt, started=what.started, stop=what.stop, data=what.start)
+            if what.resize:
+                yield Sizing(attempt, what.resize)
         # Its number goes on where it stood, even when nothing waits for an answer.
         yield Acknowledged(next(iter(self.reports), self.last_report + 1) - 1)
         yield from self.reports.values()
@@ -96,6 +103,8 @@ class Memory:
                 self.attempts.setdefault(record.attempt, Remembered(record.data))
             case DecisionKind.STOP:
                 self._of(record.attempt).stop = StopCause(record.data.decode())
+            case DecisionKind.RESIZE:
+                self._of(record.attempt).resize = record.data
             case DecisionKind.VOID:
                 pass
             case _:
@@ -106,6 +115,9 @@ class Memory:
         self.last_report = record.number
         what = self._of(record.attempt)
         if record.event is AttemptEvent.ACCEPTED:
+            return
+        if record.event is AttemptEvent.RESIZED:
+            what.resize = b""
             return
         what.start = b""
         what.started = True

@@ -20,13 +20,19 @@ _REPORT: Final = struct.Struct("<QQB")
 _LIVE: Final = struct.Struct("<QB")
 _NUMBER: Final = struct.Struct("<Q")
 
-_KINDS: Final = (DecisionKind.START, DecisionKind.STOP, DecisionKind.VOID)
+_KINDS: Final = (
+    DecisionKind.START,
+    DecisionKind.STOP,
+    DecisionKind.VOID,
+    DecisionKind.RESIZE,
+)
 _EVENTS: Final = (
     AttemptEvent.ACCEPTED,
     AttemptEvent.STARTED,
     AttemptEvent.FINISHED,
     AttemptEvent.STOPPED,
     AttemptEvent.REJECTED,
+    AttemptEvent.RESIZED,
 )
 
 
@@ -46,7 +52,7 @@ class Decided:
     attempt: AttemptId
     kind: DecisionKind
     data: bytes = b""
-    """START: the decision as it came. STOP: its cause."""
+    """START, RESIZE: the decision as it came. STOP: its cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +100,15 @@ class Live:
 
 
 @dataclass(frozen=True, slots=True)
+class Sizing:
+    """A change of size that was not answered, in a journal that was written anew."""
+
+    attempt: AttemptId
+    data: bytes
+    """The RESIZE as it came."""
+
+
+@dataclass(frozen=True, slots=True)
 class Prefix:
     """Decisions up to here are applied, in a journal that was written anew."""
 
@@ -115,6 +130,7 @@ Record = (
     | StopWish
     | TakenOver
     | Live
+    | Sizing
     | Prefix
     | InventoryNumber
 )
@@ -160,6 +176,8 @@ def _payload(record: Record) -> bytes:  # noqa: C901 - one case per kind of reco
             cause = b"" if stop is None else stop.value.encode()
             flags = started | (stop is not None) << 1
             return b"L" + _LIVE.pack(attempt, flags) + bytes([len(cause)]) + cause + data
+        case Sizing(attempt, data):
+            return b"Z" + _NUMBER.pack(attempt) + data
         case Prefix(number):
             return b"P" + _NUMBER.pack(number)
         case InventoryNumber(number):
@@ -185,6 +203,9 @@ def _record(payload: bytes) -> Record:
             return TakenOver(head, tuple(AttemptId(attempt) for attempt in live))
         case b"L":
             return _live(body)
+        case b"Z":
+            (attempt,) = _NUMBER.unpack_from(body)
+            return Sizing(AttemptId(attempt), body[_NUMBER.size :])
         case _:
             return _numbered(tag, *_NUMBER.unpack(body))
 

@@ -163,6 +163,8 @@ class Reports:
             exit_code=event.exit_code,
             suspects=event.suspects,
             inventory_number=self._seen() if event.event is AttemptEvent.REJECTED else 0,
+            generation=event.generation,
+            ranks=event.ranks,
         )
         data = report_to_proto(report).SerializeToString()
         return Reported(number, event.attempt, event.event, data)

@@ -16,6 +16,7 @@ from atoll.agent.usecases.attempts import (
     Instruction,
     Known,
     Phase,
+    Reshape,
     Tell,
 )
 from atoll.core.model.ids import AttemptId
@@ -27,6 +28,7 @@ from atoll.ports.backend import (
     LeaseOver,
     Refusal,
     Refused,
+    ResizeOrder,
     RunEvent,
     StartOrder,
     StopOrder,
@@ -91,6 +93,10 @@ class Worker:
     def stop(self, attempt: AttemptId, cause: StopCause) -> None:
         """A STOP was journalled."""
         self._carry_out(self._table.stop(attempt, cause))
+
+    def resize(self, order: ResizeOrder) -> None:
+        """A RESIZE was journalled."""
+        self._carry_out(self._table.resize(order))
 
     def stop_all(self) -> None:
         """The cluster was forgotten."""
@@ -242,12 +248,19 @@ class Worker:
             match instruction:
                 case Halt(order):
                     self._halt(order)
+                case Reshape(resize):
+                    self._reshape(resize)
                 case Tell(event):
                     self._reports.tell(event)
                 case Forget(attempt):
                     self._backend.forget(attempt)
                 case _:
                     assert_never(instruction)
+
+    def _reshape(self, order: ResizeOrder) -> None:
+        task = asyncio.create_task(self._backend.resize(order), name="resize")
+        self._binding.add(task)
+        task.add_done_callback(self._bound)
 
     def _halt(self, order: StopOrder) -> None:
         log.debug("stopping", attempt_id=order.attempt, cause=order.cause.value)

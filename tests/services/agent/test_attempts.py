@@ -14,6 +14,7 @@ from atoll.agent.usecases.attempts import (
     Instruction,
     Known,
     Phase,
+    Reshape,
     Tell,
 )
 from atoll.core.model.ids import AttemptId, ClusterName
@@ -62,6 +63,8 @@ class AnyOrder(RuleBasedStateMachine):
                         is STARTED
                     ):
                         self.runs[halt.attempt] = RunEvent(halt.attempt, STOPPED)
+                case Reshape(resize):
+                    raise AssertionError(f"nobody resized {resize.attempt}")
                 case Forget(one):
                     self.forgotten.add(one)
                     self.runs.pop(one, None)

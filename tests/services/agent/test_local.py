@@ -15,9 +15,10 @@ from atoll.core.model.lifecycle import AttemptEvent
 from atoll.core.model.reason import ReasonCode
 from atoll.core.model.resources import DeviceGrant
 from atoll.core.model.spec import JobSpec
-from atoll.ports.backend import StartOrder
+from atoll.ports.backend import ResizeOrder, StartOrder
 from tests.contract.backends import SETTINGS, Opened, attempt, job, order
-from tests.services.agent.here import dead, folder, text, wrapper_pid
+from tests.services.agent.here import dead, folder, said, text, wrapper_pid
+from tests.support.waiting import eventually
 
 STARTED, FINISHED, STOPPED = AttemptEvent.STARTED, AttemptEvent.FINISHED, AttemptEvent.STOPPED
 
@@ -182,3 +183,26 @@ async def test_memory_beyond_its_limit_is_not_given(opened: Opened, tasks: int) 
         assert "more than its 64 MiB" in end.message
     else:
         assert "MemoryError" in await text(opened, 1)
+
+
+async def test_members_are_told_of_a_new_size_and_secrets_stay_off_the_disk(
+    opened: Opened,
+) -> None:
+    run = (
+        "trap 'cat $ATOLL_MEMBERS; echo; echo again' HUP; echo rank $ATOLL_RANK key $KEY;"
+        " while :; do sleep 0.1; done"
+    )
+    spec = replace(job(run=run), secrets=(("KEY", "s3cret"),))
+    await opened.backend.start(order(1, spec))
+    await said(opened, 1, "rank 0")
+    await opened.backend.resize(ResizeOrder(order(1, spec, tasks=2), 1))
+    await said(opened, 1, "again")
+    assert '"world_size": 2' in await text(opened, 1)
+
+    async def second() -> bool:
+        return "rank 1 key s3cret" in await text(opened, 1, 1)
+
+    await eventually(second)
+    kept = [path for path in folder(opened, 1).rglob("*") if path.is_file()]
+    leaks = [p.name for p in kept if "rank-" not in p.name and b"s3cret" in p.read_bytes()]
+    assert not leaks

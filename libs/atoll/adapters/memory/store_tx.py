@@ -7,7 +7,7 @@ from atoll.adapters.memory.store_rows import Rows
 from atoll.core.model.ids import AttemptId, JobId
 from atoll.core.model.job import Attempt, Job
 from atoll.core.model.messages import Event
-from atoll.ports.store.common import Change
+from atoll.ports.store.common import Allocation, Change
 
 
 class MemoryTx:
@@ -45,14 +45,30 @@ class MemoryTx:
             if stored is not None:
                 self._rows.attempts.put(attempt.id, _updated_attempt(stored, attempt))
 
+    async def set_tasks(self, attempts: Sequence[Attempt]) -> None:
+        """Write what locked attempts hold; allocations of ranks that are not listed are deleted."""
+        for attempt in attempts:
+            stored = self._rows.attempts.get(attempt.id)
+            if stored is None:
+                continue
+            changed = replace(stored, tasks=attempt.tasks, revision=stored.revision + 1)
+            self._rows.attempts.put(attempt.id, changed)
+            ranks = {task.rank for task in attempt.tasks}
+            rows = self._rows.allocations.get(attempt.id) or ()
+            self._disown([row for row in rows if row.rank not in ranks])
+            self._rows.allocations.put(attempt.id, tuple(r for r in rows if r.rank in ranks))
+
     async def end_allocations(self, attempts: Iterable[AttemptId]) -> None:
         """Delete the allocations of attempts; one that has none is no error."""
         for attempt in attempts:
-            for row in self._rows.allocations.get(attempt) or ():
-                key = (row.node, row.device.index if row.device else -1)
-                if self._rows.owners.get(key) == attempt:
-                    self._rows.owners.drop(key)
+            self._disown(self._rows.allocations.get(attempt) or ())
             self._rows.allocations.drop(attempt)
+
+    def _disown(self, rows: Iterable[Allocation]) -> None:
+        for row in rows:
+            key = (row.node, row.device.index if row.device else -1)
+            if self._rows.owners.get(key) == row.attempt:
+                self._rows.owners.drop(key)
 
     async def add_events(self, events: Sequence[Event]) -> None:
         """Append to the history that watches show."""

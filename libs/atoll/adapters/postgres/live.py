@@ -20,6 +20,7 @@ from atoll.core.model.ids import AttemptId, JobId
 from atoll.core.model.job import Attempt, Job
 from atoll.core.model.messages import ChangeKind, Event
 from atoll.ports.store.common import Change
+from atoll.wire.placement import encode_tasks
 
 NOW: Final = "extract(epoch FROM now())::double precision"
 """The time of the transaction: the first statement of one brings it along."""
@@ -49,6 +50,18 @@ UPDATE_ATTEMPTS: Final = _update("attempts", ATTEMPT_MUTABLE)
 # A join: its plan may be from a time when nothing ran, and then holds no list against each row.
 END_ALLOCATIONS: Final = """
 DELETE FROM allocations l USING unnest($1::bigint[]) AS u(attempt) WHERE l.attempt = u.attempt
+"""
+
+SET_TASKS: Final = """
+UPDATE attempts a SET tasks = u.tasks, revision = a.revision + 1
+FROM unnest($1::bigint[], $2::bytea[]) AS u(id, tasks) WHERE a.id = u.id
+"""
+END_OTHER_RANKS: Final = """
+DELETE FROM allocations l USING unnest($1::bigint[]) AS u(attempt)
+WHERE l.attempt = u.attempt AND NOT EXISTS (
+    SELECT FROM unnest($2::bigint[], $3::integer[]) AS k(attempt, rank)
+    WHERE k.attempt = l.attempt AND k.rank = l.rank
+)
 """
 
 # The tenant is the job's: events are filtered by it long after the job itself is gone.
@@ -136,6 +149,17 @@ class LiveRowsTx:
         if attempts:
             rows = [(a.id, *attempt_mutable(a)) for a in attempts]
             await self._sql.run(UPDATE_ATTEMPTS, *_columns(rows))
+
+    async def set_tasks(self, attempts: Sequence[Attempt]) -> None:
+        """Write what locked attempts hold; allocations of ranks that are not listed are deleted."""
+        if not attempts:
+            return
+        ids = [attempt.id for attempt in attempts]
+        kept = [(attempt.id, task.rank) for attempt in attempts for task in attempt.tasks]
+        await self._sql.run(SET_TASKS, ids, [encode_tasks(a.tasks) for a in attempts])
+        await self._sql.run(
+            END_OTHER_RANKS, ids, [attempt for attempt, _ in kept], [rank for _, rank in kept]
+        )
 
     async def end_allocations(self, attempts: Iterable[AttemptId]) -> None:
         """Delete the allocations of attempts; one that has none is no error."""

@@ -66,6 +66,8 @@ ATTEMPT_MUTABLE: Final = {
     "accepted_at": "double precision",
     "started_at": "double precision",
     "ended_at": "double precision",
+    "generation": "integer",
+    "resized": "integer",
 }
 ATTEMPT_INSERTED: Final = (*ATTEMPT_FIXED, *ATTEMPT_MUTABLE)
 ATTEMPT_COLUMNS: Final = ", ".join(f"a.{name}" for name in ATTEMPT_INSERTED)
@@ -157,7 +159,7 @@ def attempt_mutable(attempt: Attempt) -> tuple[object, ...]:
     return (
         attempt.state.value, attempt.wish.value, attempt.cause.value, _text(attempt.reason),
         attempt.message, attempt.exit_code, attempt.accepted_at, attempt.started_at,
-        attempt.ended_at,
+        attempt.ended_at, attempt.generation, attempt.resized,
     )  # fmt: skip
 
 
@@ -181,6 +183,8 @@ def attempt_from(row: Record) -> Attempt:
         accepted_at=row["accepted_at"],
         started_at=row["started_at"],
         ended_at=row["ended_at"],
+        generation=row["generation"],
+        resized=row["resized"],
         revision=row["revision"],
     )
 

@@ -80,6 +80,11 @@ class Attempt:
     accepted_at: float = 0.0
     started_at: float = 0.0
     ended_at: float = 0.0
+    generation: int = 0
+    """Of the last change of size that was decided. `tasks` is what it holds until that is done:
+    tasks that are to end, and those that are to begin."""
+    resized: int = 0
+    """Of the last change of size that was carried out."""
     revision: int = 1
 
 

@@ -60,6 +60,7 @@ class AttemptEvent(enum.StrEnum):
     FINISHED = "FINISHED"
     STOPPED = "STOPPED"
     REJECTED = "REJECTED"
+    RESIZED = "RESIZED"
     VOIDED = "VOIDED"
     LOST = "LOST"
 
@@ -125,6 +126,7 @@ ATTEMPT_MOVES: Final[dict[tuple[AttemptState, AttemptEvent], AttemptState]] = {
     (AttemptState.ACCEPTED, AttemptEvent.STOPPED): AttemptState.STOPPED,
     (AttemptState.ACCEPTED, AttemptEvent.REJECTED): AttemptState.REJECTED,
     (AttemptState.ACCEPTED, AttemptEvent.LOST): AttemptState.LOST,
+    (AttemptState.RUNNING, AttemptEvent.RESIZED): AttemptState.RUNNING,
     (AttemptState.RUNNING, AttemptEvent.FINISHED): AttemptState.FINISHED,
     (AttemptState.RUNNING, AttemptEvent.STOPPED): AttemptState.STOPPED,
     (AttemptState.RUNNING, AttemptEvent.LOST): AttemptState.LOST,

@@ -14,6 +14,8 @@ class DecisionKind(enum.StrEnum):
 
     START = "START"
     STOP = "STOP"
+    RESIZE = "RESIZE"
+    """A running attempt gets another set of tasks; `tasks` is all of it."""
     VOID = "VOID"
     """A number whose decision no longer stands; the agent only moves its prefix."""
 
@@ -29,7 +31,9 @@ class Decision:
     kind: DecisionKind
     attempt: AttemptId
     tasks: tuple[TaskPlacement, ...] = ()
-    """START only."""
+    """START and RESIZE: all tasks that are to run."""
+    generation: int = 0
+    """RESIZE: the number of this change of size; a later one makes it void."""
     cause: StopCause = StopCause.NONE
     """STOP only."""
     bind_by: float = 0.0
@@ -55,6 +59,10 @@ class Report:
     """REJECTED: the nodes that could not honour it."""
     inventory_number: int = 0
     """REJECTED: of the inventory that the agent saw."""
+    generation: int = 0
+    """RESIZED: which change of size was carried out."""
+    ranks: tuple[int, ...] = ()
+    """RESIZED: what runs now. Tasks that were wanted and are not among them could not begin."""
 
 
 class ChangeKind(enum.IntEnum):

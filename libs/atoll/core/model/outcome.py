@@ -36,9 +36,20 @@ def apply_report(job: Job, attempt: Attempt, report: Report, *, now: float) -> O
     state = next_attempt_state(attempt.state, report.event)
     if state is None or job.attempt != attempt.id:
         return None
+    if report.event is AttemptEvent.RESIZED:
+        return _resized(job, attempt, report)
     moved = _moved_attempt(attempt, report, state=state, now=now)
     event = job_event(job, moved)
     return Outcome(moved, _moved_job(job, moved, event, now=now), event)
+
+
+def _resized(job: Job, attempt: Attempt, report: Report) -> Outcome | None:
+    # The answer to an older change of size says nothing of what is wanted now.
+    if report.generation != attempt.generation or attempt.resized == attempt.generation:
+        return None
+    ranks = frozenset(report.ranks)
+    kept = tuple(task for task in attempt.tasks if task.rank in ranks)
+    return Outcome(replace(attempt, tasks=kept, resized=attempt.generation), job, None)
 
 
 def job_event(job: Job, attempt: Attempt) -> JobEvent | None:

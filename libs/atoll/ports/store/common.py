@@ -92,6 +92,13 @@ class LiveRows(Protocol):
         """Write the mutable columns of locked rows; the store raises `revision` by one."""
         ...
 
+    async def set_tasks(self, attempts: Sequence[Attempt]) -> None:
+        """Write what locked attempts hold; allocations of ranks that are not listed are deleted.
+
+        Those of ranks that are new are to be added by the caller.
+        """
+        ...
+
     async def end_allocations(self, attempts: Iterable[AttemptId]) -> None:
         """Delete the allocations of attempts; one that has none is no error."""
         ...

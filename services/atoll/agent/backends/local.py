@@ -8,6 +8,7 @@ will ever know how it ended.
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from atoll.agent.events import Events
@@ -20,6 +21,7 @@ from atoll.agent.localrun.keeper import Keeper
 from atoll.agent.localrun.launch import Site, first_free, port_is_free
 from atoll.agent.localrun.processes import boot_id
 from atoll.agent.settings import AgentSettings
+from atoll.agent.sizes import changed_tasks
 from atoll.core.model.errors import ErrorCode, NotFound
 from atoll.core.model.ids import AttemptId, attempt_name
 from atoll.core.model.inventory import NodeInventory
@@ -29,6 +31,7 @@ from atoll.ports.backend import (
     LogPiece,
     Refusal,
     Refused,
+    ResizeOrder,
     RunEvent,
     StartOrder,
     StopOrder,
@@ -99,6 +102,15 @@ class LocalBackend:
             raise Refused(refusal)
         port = first_free(master_ports(order), self._keeper.ports() | set(order.spec.ports))
         await self._keeper.start(order, Place(self._ground.node, port))
+
+    async def resize(self, order: ResizeOrder) -> None:
+        """Let a run go on with other tasks; those that are not free now are left out."""
+        here = self._keeper.tasks(order.attempt)
+        kept, new = changed_tasks(here, order.start.tasks)
+        if new and self._floor.objection(new, self._node) is not None:
+            start = replace(order.start, tasks=kept)
+            order = replace(order, start=start)
+        await self._keeper.resize(order, Place(self._ground.node, 0))
 
     def stop(self, order: StopOrder) -> None:
         """Stop a run, or make sure that there never is one."""

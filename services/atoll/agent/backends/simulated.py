@@ -16,10 +16,12 @@ from atoll.agent.settings import AgentSettings
 from atoll.agent.simcluster.description import Described, read_cluster
 from atoll.agent.simcluster.engine import Engine
 from atoll.agent.simcluster.ledger import Ledger
-from atoll.agent.simcluster.misbehaviour import GOOD, ControlFile, Misbehaviour
+from atoll.agent.simcluster.misbehaviour import GOOD, Control, ControlFile, Misbehaviour
+from atoll.agent.simcluster.progress import ProgressBook
+from atoll.agent.simcluster.refusals import not_found, unwound
 from atoll.agent.simcluster.runs import Run, begun, output
-from atoll.core.model.errors import ErrorCode, NotFound
-from atoll.core.model.ids import AttemptId, NodeId, attempt_name
+from atoll.agent.sizes import changed_tasks, resized
+from atoll.core.model.ids import AttemptId, job_of
 from atoll.core.model.inventory import NodeInventory
 from atoll.core.model.lifecycle import AttemptEvent
 from atoll.core.model.plan import TaskPlacement
@@ -31,6 +33,7 @@ from atoll.ports.backend import (
     LogPiece,
     Refusal,
     Refused,
+    ResizeOrder,
     RunEvent,
     StartOrder,
     StopOrder,
@@ -41,14 +44,26 @@ from atoll.runtime import logs
 log = logs.logger(__name__)
 
 LOOK_S: Final = 0.05
-"""How often the control file is looked at."""
+"""How often those that hang look whether they still do."""
 
 
 class SimulatedBackend:
-    """A `Backend` over a described cluster; `speed` is job seconds per real second."""
+    """A `Backend` over a described cluster; `speed` is job seconds per real second.
+
+    In place of its own: another `ledger`, another `control` of its misbehaviour, and a `book` of
+    checkpoints that it shares with other clusters.
+    """
 
     def __init__(
-        self, described: Described, folder: Path, *, clock: Clock, speed: float = 1.0
+        self,
+        described: Described,
+        folder: Path,
+        *,
+        clock: Clock,
+        speed: float = 1.0,
+        ledger: Ledger | None = None,
+        control: Control | None = None,
+        book: ProgressBook | None = None,
     ) -> None:
         self.capabilities = Capabilities("simulated", can_guard=True, levels=described.levels)
         self._nodes = {node.name: node for node in described.nodes}
@@ -56,9 +71,9 @@ class SimulatedBackend:
         self._speed = speed
         self._events = Events()
         self._floor = Floor()
-        self._ledger = Ledger(folder)
-        self._engine = Engine(clock, self._ledger, self._floor, emit=self._events.put)
-        self._control = ControlFile(folder)
+        self._ledger = ledger or Ledger(folder)
+        self._engine = Engine(clock, self._ledger, self._floor, emit=self._events.put, book=book)
+        self._control = control or ControlFile(folder)
         self.faults = GOOD
         """What is wrong with the cluster now."""
         self._shown = GOOD
@@ -111,8 +126,21 @@ class SimulatedBackend:
         if bad:
             await self._bind_in_part(order, bad)
         else:
-            now = self._engine.now()
-            await self._engine.begin(begun(order, order.tasks, at=now, speed=self._speed))
+            await self._engine.begin(self._begun(order, order.tasks))
+
+    async def resize(self, order: ResizeOrder) -> None:
+        """Let a run go on with other tasks."""
+        await self._patience(order.attempt)
+        run = self._engine.live.get(order.attempt)
+        if run is None or run.partial:
+            return
+        kept, new = changed_tasks(run.tasks, order.start.tasks)
+        if new and await self._objected(order.attempt, new) is not None:
+            new = ()
+        if (*kept, *new) != run.tasks:
+            await self._engine.resize(run, (*kept, *new), speed=self._speed)
+        if run.ended == 0:
+            self._events.put((resized(order, run.tasks),))
 
     def stop(self, order: StopOrder) -> None:
         """Stop a run, or make sure that there never is one."""
@@ -140,7 +168,7 @@ class SimulatedBackend:
     async def read_log(self, attempt: AttemptId, rank: int, *, offset: int, limit: int) -> LogPiece:
         """What the run would have printed by now; raises NotFound."""
         if rank not in self.log_ranks(attempt):
-            raise _not_found(attempt, f" with rank {rank}")
+            raise not_found(attempt, f" with rank {rank}")
         run = self._run(attempt)
         text = output(run, rank, now=self._engine.now())
         begin = min(offset, len(text))
@@ -176,11 +204,14 @@ class SimulatedBackend:
     async def _refusal(self, order: StartOrder) -> Refusal | None:
         if self._known(order.attempt):
             return None
-        objection = self._floor.objection(order.tasks, self._node)
+        return await self._objected(order.attempt, order.tasks)
+
+    async def _objected(self, attempt: AttemptId, tasks: Sequence[TaskPlacement]) -> Refusal | None:
+        objection = self._floor.objection(tasks, self._node)
         if objection is None:
             return None
         if objection.violation is not None:
-            await self._accuse(order.attempt, objection.violation)
+            await self._accuse(attempt, objection.violation)
         return objection.refusal
 
     def _node(self, name: str) -> NodeInventory | None:
@@ -199,6 +230,10 @@ class SimulatedBackend:
         }
         await self._ledger.append(entry)
 
+    def _begun(self, order: StartOrder, tasks: tuple[TaskPlacement, ...]) -> Run:
+        progress = self._engine.book.of(job_of(order.attempt))
+        return begun(order, tasks, progress, at=self._engine.now(), speed=self._speed)
+
     def _binds_badly(self, node: str) -> bool:
         fault = self.faults.of(node)
         return fault.hang or fault.fail_bind
@@ -206,7 +241,7 @@ class SimulatedBackend:
     async def _bind_in_part(self, order: StartOrder, bad: set[str]) -> None:
         """Some nodes do not bind: the others are unwound before anybody hears of it."""
         bound = tuple(task for task in order.tasks if task.node_name not in bad)
-        run = begun(order, bound, at=self._engine.now(), speed=self._speed)
+        run = self._begun(order, bound)
         if bound:
             await self._engine.begin(run)
         try:
@@ -217,7 +252,7 @@ class SimulatedBackend:
         if order.attempt in self._stopped:
             self._events.put((RunEvent(order.attempt, AttemptEvent.STOPPED),))
             return
-        raise Refused(_unwound(order.tasks, bad))
+        raise Refused(unwound(order.tasks, bad))
 
     async def _wait_for_bind(self, attempt: AttemptId) -> None:
         until = self._clock.monotonic() + self.faults.bind_timeout_s
@@ -226,7 +261,7 @@ class SimulatedBackend:
 
     async def _watch(self) -> None:
         while True:
-            await self._clock.sleep(LOOK_S)
+            await self._control.changed(self._clock)
             self._look()
 
     def _look(self) -> None:
@@ -254,7 +289,7 @@ class SimulatedBackend:
     def _run(self, attempt: AttemptId) -> Run:
         run = self._engine.find(attempt)
         if run is None:
-            raise _not_found(attempt)
+            raise not_found(attempt)
         return run
 
 
@@ -264,19 +299,3 @@ def make(settings: AgentSettings, clock: Clock) -> SimulatedBackend:
         raise BadDescription("the simulated backend needs --cluster-file")
     described = read_cluster(settings.cluster_file, settings.cluster)
     return SimulatedBackend(described, settings.data_dir, clock=clock, speed=settings.sim_speed)
-
-
-def _unwound(tasks: Sequence[TaskPlacement], bad: set[str]) -> Refusal:
-    suspects: set[NodeId] = {task.node for task in tasks if task.node_name in bad}
-    return Refusal(
-        ReasonCode.GANG_UNWOUND,
-        f"{', '.join(sorted(bad))} did not bind; the rest of the gang was unwound",
-        tuple(sorted(suspects)),
-    )
-
-
-def _not_found(attempt: AttemptId, what: str = "") -> NotFound:
-    return NotFound(
-        f"no output of attempt {attempt_name(attempt)}{what} is kept here",
-        code=ErrorCode.ATTEMPT_NOT_FOUND,
-    )

@@ -1,6 +1,7 @@
 """The environment of a run: who it is, where its fellows are, which devices are its own."""
 
 import fnmatch
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -63,6 +64,16 @@ def environment(
         | _identity(order, task, place)
         | _devices(task, place.node)
     )
+
+
+def members(order: StartOrder, place: Place) -> str:
+    """Who belongs to a run, for those that change their number while they run: a JSON text."""
+    ranks = _by_rank(order.tasks)
+    who = [
+        {"rank": task.rank, "node": task.node_name, "host": _host(order, task, place)}
+        for task in ranks
+    ]
+    return json.dumps({"world_size": len(ranks), "members": who})
 
 
 def _identity(order: StartOrder, task: TaskPlacement, place: Place) -> dict[str, str]:

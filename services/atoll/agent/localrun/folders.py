@@ -148,6 +148,14 @@ def read_held(folder: Path) -> Held:
         return Held()
 
 
+def sized(folder: Path) -> int:
+    """Generation of the last change of size that the wrapper has carried out; 0: none."""
+    try:
+        return int(json.loads((folder / "resized").read_text())["generation"])
+    except (FileNotFoundError, ValueError):
+        return 0
+
+
 def end_of(folder: Path, attempt: AttemptId) -> RunEvent | None:
     """The terminal event that `exit` tells of; None without one."""
     try:

@@ -3,8 +3,7 @@
 import asyncio
 import signal
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import replace
 from typing import Any, Final
 
 from atoll.agent.floor import Floor
@@ -20,32 +19,27 @@ from atoll.agent.localrun.folders import (
     kill_rest,
     read_held,
     read_marker,
+    sized,
+    write_held,
     write_lost,
 )
-from atoll.agent.localrun.launch import Site, held_by, launch
+from atoll.agent.localrun.launch import Site, held_by, launch, prepare_resize
+from atoll.agent.localrun.run import Run, broken
 from atoll.agent.localrun.watch import Watch
+from atoll.agent.sizes import changed_tasks, resized
 from atoll.core.model.ids import AttemptId, attempt_name
 from atoll.core.model.lifecycle import AttemptEvent
+from atoll.core.model.plan import TaskPlacement
 from atoll.core.model.reason import ReasonCode
-from atoll.ports.backend import LeaseOver, Refusal, Refused, RunEvent, StartOrder, StopOrder
+from atoll.ports.backend import LeaseOver, Refused, ResizeOrder, RunEvent, StartOrder, StopOrder
 from atoll.ports.clock import Clock
 from atoll.runtime import failpoints, logs
 
 log = logs.logger(__name__)
 
+SIZED_LOOK_S: Final = 0.1
 FORCE_AFTER_S: Final = 10.0
 """Beyond a run's own grace; then its wrapper is taken for stuck."""
-
-
-@dataclass(slots=True)
-class _Run:
-    attempt: AttemptId
-    folder: Path
-    held: Held
-    watch: Watch | None = None
-    stop: StopOrder | None = None
-    force: asyncio.TimerHandle | None = None
-    ended: bool = False
 
 
 class Keeper:
@@ -65,7 +59,7 @@ class Keeper:
         self._floor = floor
         self._clock = clock
         self._emit = emit
-        self._runs: dict[AttemptId, _Run] = {}
+        self._runs: dict[AttemptId, Run] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._unpruned = 0
 
@@ -118,7 +112,7 @@ class Keeper:
             self._emit((RunEvent(run.attempt, AttemptEvent.STOPPED),))
         else:
             self._drop(run)
-            raise Refused(_broken(order, why))
+            raise Refused(broken(order, why))
 
     def stop(self, order: StopOrder) -> None:
         """Stop a run, or see to it that there never is one."""
@@ -129,6 +123,28 @@ class Keeper:
         elif not run.ended and run.stop is None:
             run.stop = order
             self._hand_on_stop(run)
+
+    async def resize(self, order: ResizeOrder, place: Place) -> None:
+        """Give a run other tasks, which are known to be free; RESIZED follows unless it ends."""
+        run = self._runs.get(order.attempt)
+        if run is None or not self.running(order.attempt) or run.watch is None:
+            return
+        kept, new = changed_tasks(run.held.tasks, order.start.tasks)
+        self._occupy(run, (*run.held.tasks, *new))
+        await asyncio.to_thread(prepare_resize, run.folder, order, place, site=self._site)
+        await asyncio.to_thread(write_held, run.folder, run.held)
+        self._signal(run, signal.SIGHUP)
+        while self.running(order.attempt) and sized(run.folder) < order.generation:
+            await self._clock.sleep(SIZED_LOOK_S)
+        if self.running(order.attempt):
+            self._occupy(run, (*kept, *new))
+            await asyncio.to_thread(write_held, run.folder, run.held)
+            self._emit((resized(order, run.held.tasks),))
+
+    def tasks(self, attempt: AttemptId) -> tuple[TaskPlacement, ...]:
+        """What a run holds of the machine."""
+        run = self._runs.get(attempt)
+        return () if run is None or run.ended else run.held.tasks
 
     async def refuse(self, attempt: AttemptId) -> None:
         """Nothing that an earlier agent began of it comes to life any more."""
@@ -159,7 +175,7 @@ class Keeper:
             self._unwatch(run)
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _launch(self, run: _Run, order: StartOrder, place: Place) -> tuple[str, str]:
+    async def _launch(self, run: Run, order: StartOrder, place: Place) -> tuple[str, str]:
         try:
             word = await asyncio.to_thread(launch, run.folder, order, place, site=self._site)
         except OSError as error:
@@ -170,7 +186,7 @@ class Keeper:
             raise LeaseOver
         return word, f"its wrapper did not start; see {run.folder / 'wrapper.log'}"
 
-    async def _found(self, run: _Run) -> RunEvent:
+    async def _found(self, run: Run) -> RunEvent:
         """What the run's folder and its process say now; watches what is alive."""
         marker = await asyncio.to_thread(read_marker, run.folder)
         event = await asyncio.to_thread(end_of, run.folder, run.attempt)
@@ -185,20 +201,20 @@ class Keeper:
         self._watch(run, marker)
         return RunEvent(run.attempt, AttemptEvent.STARTED)
 
-    def _watch(self, run: _Run, marker: Marker) -> None:
+    def _watch(self, run: Run, marker: Marker) -> None:
         run.watch = Watch(marker, lambda: self._spawn(self._gone(run)))
 
-    async def _gone(self, run: _Run) -> None:
+    async def _gone(self, run: Run) -> None:
         run.watch = None
         self._emit((await self._conclude(run),))
 
-    async def _conclude(self, run: _Run) -> RunEvent:
+    async def _conclude(self, run: Run) -> RunEvent:
         """The wrapper is gone: how its run ended."""
         event = await asyncio.to_thread(self._read_end, run)
         self._end(run)
         return event
 
-    def _read_end(self, run: _Run) -> RunEvent:
+    def _read_end(self, run: Run) -> RunEvent:
         event = end_of(run.folder, run.attempt)
         if event is None:
             kill_rest(run.folder)
@@ -210,19 +226,23 @@ class Keeper:
             event = end_of(run.folder, run.attempt)
         return event or RunEvent(run.attempt, AttemptEvent.FINISHED, reason=ReasonCode.EXIT_UNKNOWN)
 
-    def _hand_on_stop(self, run: _Run) -> None:
+    def _hand_on_stop(self, run: Run) -> None:
         if run.stop is None or run.watch is None or run.force is not None:
             return
-        run.watch.send(signal.SIGTERM)
+        self._signal(run, signal.SIGTERM)
         loop = asyncio.get_running_loop()
         run.force = loop.call_later(run.held.grace_s + FORCE_AFTER_S, self._kill, run)
 
-    def _kill(self, run: _Run) -> None:
+    def _signal(self, run: Run, number: int) -> None:
+        if run.watch is not None:
+            run.watch.send(number)
+
+    def _kill(self, run: Run) -> None:
         if run.watch is not None:
             log.warning("the wrapper does not stop its run: killing both", attempt_id=run.attempt)
             run.watch.send(signal.SIGKILL)
 
-    async def _bury(self, run: _Run, order: StopOrder) -> None:
+    async def _bury(self, run: Run, order: StopOrder) -> None:
         if await asyncio.to_thread(claim, run.folder):
             self._end(run)
             self._emit((RunEvent(run.attempt, AttemptEvent.STOPPED),))
@@ -231,28 +251,34 @@ class Keeper:
         await self._find(run, told=True)
         self._hand_on_stop(run)
 
-    async def _find(self, run: _Run, *, told: bool) -> None:
+    async def _find(self, run: Run, *, told: bool) -> None:
         """Go on with a run that was started; `told`: nobody needs to hear that it was."""
         event = await self._found(run)
         if not told or event.event is not AttemptEvent.STARTED:
             self._emit((event,))
 
-    def _hold(self, attempt: AttemptId, held: Held) -> _Run:
-        run = self._runs[attempt] = _Run(attempt, self._folders.of(attempt), held)
+    def _hold(self, attempt: AttemptId, held: Held) -> Run:
+        run = self._runs[attempt] = Run(attempt, self._folders.of(attempt), held)
         self._floor.occupy(attempt, held.tasks)
         return run
 
-    def _end(self, run: _Run) -> None:
+    def _occupy(self, run: Run, tasks: tuple[TaskPlacement, ...]) -> None:
+        if not run.ended:
+            self._floor.release(run.attempt, run.held.tasks)
+            run.held = replace(run.held, tasks=tasks)
+            self._floor.occupy(run.attempt, tasks)
+
+    def _end(self, run: Run) -> None:
         if not run.ended:
             run.ended = True
             self._floor.release(run.attempt, run.held.tasks)
         self._unwatch(run)
 
-    def _drop(self, run: _Run) -> None:
+    def _drop(self, run: Run) -> None:
         self._end(run)
         del self._runs[run.attempt]
 
-    def _unwatch(self, run: _Run) -> None:
+    def _unwatch(self, run: Run) -> None:
         if run.force is not None:
             run.force.cancel()
         if run.watch is not None:
@@ -268,8 +294,3 @@ class Keeper:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("keeping a run failed", exc_info=error)
-
-
-def _broken(order: StartOrder, why: str) -> Refusal:
-    nodes = tuple(sorted({task.node for task in order.tasks}))
-    return Refusal(ReasonCode.BACKEND_ERROR, why, nodes)

@@ -14,13 +14,16 @@ from typing import Any, Final
 
 from atoll.agent.localrun import wrapper
 from atoll.agent.localrun.cgroups import Cgroups
-from atoll.agent.localrun.environment import Place, environment
+from atoll.agent.localrun.environment import Place, environment, members
 from atoll.agent.localrun.folders import Held, write_held
+from atoll.agent.localrun.processes import write_whole
 from atoll.core.model.ids import attempt_name, job_of
 from atoll.core.model.plan import TaskPlacement
 from atoll.core.model.spec import OnLost
-from atoll.ports.backend import StartOrder
+from atoll.ports.backend import ResizeOrder, StartOrder
 
+MEMBERS: Final = "members.json"
+"""Who belongs to the run; it is replaced when the run changes its size."""
 WORD_WITHIN_S: Final = 20.0
 ROOT: Final = str(Path(wrapper.__file__).parents[3])
 START: Final = (
@@ -67,6 +70,7 @@ def prepare(folder: Path, order: StartOrder, place: Place, *, site: Site) -> dic
     (folder / "work").mkdir(exist_ok=True)
     spec = order.spec
     write_held(folder, held_by(order, place))
+    write_whole(folder / MEMBERS, members(order, place))
     ranks = [_rank(folder, order, task, place=place, site=site) for task in order.tasks]
     checkpoint = spec.checkpoint
     return {
@@ -80,6 +84,19 @@ def prepare(folder: Path, order: StartOrder, place: Place, *, site: Site) -> dic
         "lease": str(site.lease) if spec.on_lost is OnLost.REQUEUE else "",
         "cgroups": [group for rank in ranks for group in rank["cgroups"]],
     }
+
+
+def prepare_resize(folder: Path, order: ResizeOrder, place: Place, *, site: Site) -> None:
+    """Put the new size where the wrapper looks for it, and where the ranks do. Blocks."""
+    start = order.start
+    ranks = [_rank(folder, start, task, place=place, site=site) for task in start.tasks]
+    secrets = dict(start.spec.secrets)
+    for rank in ranks:
+        # Secrets are not written down: the wrapper has them of the ranks that it began with.
+        rank["env"] = {key: value for key, value in rank["env"].items() if key not in secrets}
+    write_whole(folder / MEMBERS, members(start, place))
+    wanted = {"generation": order.generation, "ranks": ranks, "secrets": list(secrets)}
+    write_whole(folder / "resize", json.dumps(wanted))
 
 
 def held_by(order: StartOrder, place: Place) -> Held:
@@ -147,7 +164,8 @@ def _rank(
     return {
         "rank": task.rank,
         "argv": _command(folder, order, task),
-        "env": environment(order, task, place, base=site.base_env),
+        "env": environment(order, task, place, base=site.base_env)
+        | {"ATOLL_MEMBERS": str(folder / MEMBERS)},
         "folder": str(folder / "work"),
         "output": str(_log(folder, order, task)),
         "cgroups": cgroups,
@@ -158,13 +176,18 @@ def _rank(
 
 def _command(folder: Path, order: StartOrder, task: TaskPlacement) -> list[str]:
     group = order.spec.groups[task.group]
-    run = folder / f"run-{task.group}.sh"
-    run.write_text(group.run)
+    run = _script(folder / f"run-{task.group}.sh", group.run)
     if not group.setup:
         return [SHELL, str(run)]
-    setup = folder / f"setup-{task.group}.sh"
-    setup.write_text(group.setup)
+    setup = _script(folder / f"setup-{task.group}.sh", group.setup)
     return [SHELL, "-c", BOTH, str(setup), str(run)]
+
+
+def _script(path: Path, text: str) -> Path:
+    # Written once: shells read it bit by bit while it runs.
+    if not path.exists():
+        path.write_text(text)
+    return path
 
 
 def _log(folder: Path, order: StartOrder, task: TaskPlacement) -> Path:

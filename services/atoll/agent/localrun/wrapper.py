@@ -9,15 +9,13 @@ it on SIGTERM, and leaves nothing of it behind.
 It says one word to whoever started it: `started`, `taken` or `lease`.
 """
 
-import ctypes
 import json
 import os
-import resource
 import signal
 import sys
 import time
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from atoll.agent.localrun.processes import (
     boot_id,
@@ -33,23 +31,22 @@ from atoll.agent.localrun.processes import (
     start_ticks,
     write_whole,
 )
+from atoll.agent.localrun.ranks import libc, remove_folder, spawn
 
 PR_SET_CHILD_SUBREAPER: Final = 36
-PR_SET_PDEATHSIG: Final = 1
 GUARD_LOOK_S: Final = 0.5
 """A suspended machine sleeps through timers: the guard looks at the clock itself."""
 LOOK_S: Final = 30.0
 EMPTY_LOOK_S: Final = 0.2
-HEARD: Final = frozenset({signal.SIGCHLD, signal.SIGTERM})
+HEARD: Final = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP})
+"""SIGHUP: there is a new size in `resize`."""
 UNHEARD: Final = frozenset({
     signal.SIGINT,
     signal.SIGQUIT,
-    signal.SIGHUP,
     signal.SIGUSR1,
     signal.SIGUSR2,
 })
 NEVER: Final = float("inf")
-CANNOT_RUN: Final = 127
 
 
 def main() -> None:
@@ -106,8 +103,15 @@ class Run:
         """Rank by the pid of its first process, which leads its group."""
         self._codes: dict[int, int] = {}
         """Exit codes by rank, in the order in which they came."""
-        self._steps: list[tuple[float, int, bool]] = []
-        """When to send which signal; True: only to processes that listen for it."""
+        self._leaving: set[int] = set()
+        """Of those, the ones that end because the run has become smaller."""
+        self._generation = 0
+        """Of the last change of size that was begun."""
+        self._sized = True
+        self._folder = Path(order["folder"])
+        self._steps: list[tuple[float, int, bool, tuple[int, ...]]] = []
+        """When to send which signal, to which groups (none: to all); True: only to processes
+        that listen for it."""
         self._reason = ""
         self._message = ""
         self._guard_tripped = False
@@ -116,8 +120,7 @@ class Run:
         """Start every rank, and note who they are."""
         for rank in self._order["ranks"]:
             self._mains[spawn(rank)] = rank["rank"]
-        who = [[pid, start_ticks(pid)] for pid in self._mains]
-        (Path(self._order["folder"]) / "pids").write_text(json.dumps(who))
+        self._note_pids()
 
     def watch(self) -> None:
         """Return when nothing of the run is left."""
@@ -126,6 +129,9 @@ class Run:
             wait_s = min(max(0.0, self._next() - boottime()), self._look_s())
             heard = signal.sigtimedwait(HEARD, wait_s)
             self._reap()
+            if heard is not None and heard.si_signo == signal.SIGHUP:
+                self._resize()
+            self._settle_size()
             # A run that had completed before the stop came has finished.
             if heard is not None and heard.si_signo == signal.SIGTERM and not self._over():
                 self._stop("STOPPED")
@@ -147,7 +153,7 @@ class Run:
         }
 
     def _over(self) -> bool:
-        if len(self._codes) < len(self._mains):
+        if len(self._codes) < len(self._mains.keys() - self._leaving):
             return False
         # A stop gives all processes their grace, not only the shells that lead them.
         return not self._reason or not any(group_lives(pid) for pid in self._mains)
@@ -164,23 +170,65 @@ class Run:
             self._stop("GUARD")
             self._hurry(now + self._order["max_grace_s"])
         while self._steps and self._steps[0][0] <= now:
-            _, number, listeners = self._steps.pop(0)
-            self._signal(number, listeners=listeners)
+            _, number, listeners, groups = self._steps.pop(0)
+            self._signal(number, listeners=listeners, groups=groups)
 
     def _stop(self, reason: str) -> None:
         if self._reason:
             return
         self._reason = reason
+        self._end_gently(())
+
+    def _end_gently(self, groups: tuple[int, ...]) -> None:
+        """Let groups save their work and end, as the job asks for it."""
         at = boottime()
         if self._order["checkpoint_signal"]:
-            self._steps.append((at, self._order["checkpoint_signal"], True))
+            self._steps.append((at, self._order["checkpoint_signal"], True, groups))
             at += self._order["checkpoint_grace_s"]
-        self._steps.append((at, signal.SIGTERM, False))
-        self._steps.append((at + self._order["grace_s"], signal.SIGKILL, False))
+        self._steps.append((at, signal.SIGTERM, False, groups))
+        self._steps.append((at + self._order["grace_s"], signal.SIGKILL, False, groups))
+        self._steps.sort()
 
     def _hurry(self, until: float) -> None:
         """The guard's time is short: whatever is left of the grace, it ends then."""
-        self._steps = [(min(at, until), number, gently) for at, number, gently in self._steps]
+        self._steps = [(min(step[0], until), *step[1:]) for step in self._steps]
+
+    def _resize(self) -> None:
+        """Begin what is new, and let go what is not wanted any more."""
+        wanted = json.loads((self._folder / "resize").read_text())
+        if self._reason or wanted["generation"] <= self._generation:
+            return
+        self._generation = wanted["generation"]
+        ranks = {rank["rank"]: rank for rank in wanted["ranks"]}
+        had = self._order["ranks"][0]["env"]
+        secrets = {key: had[key] for key in wanted["secrets"] if key in had}
+        for number in ranks.keys() - set(self._mains.values()):
+            ranks[number]["env"] |= secrets
+            self._order["ranks"].append(ranks[number])
+            self._order["cgroups"] += ranks[number]["cgroups"]
+            self._mains[spawn(ranks[number])] = number
+        self._note_pids()
+        leaving = {pid for pid, number in self._mains.items() if number not in ranks}
+        if new := leaving - self._leaving:
+            self._leaving |= new
+            self._end_gently(tuple(new))
+        self._sized = False
+
+    def _settle_size(self) -> None:
+        """Say that a change of size is done, to the agent and to the ranks that want to know."""
+        if self._sized or any(group_lives(pid) for pid in self._leaving):
+            return
+        self._sized = True
+        for pid in self._leaving:
+            self._codes.pop(self._mains.pop(pid), None)
+        self._leaving.clear()
+        done = {"generation": self._generation, "ranks": sorted(self._mains.values())}
+        write_whole(self._folder / "resized", json.dumps(done))
+        self._signal(signal.SIGHUP, listeners=True)
+
+    def _note_pids(self) -> None:
+        who = [[pid, start_ticks(pid)] for pid in self._mains]
+        (self._folder / "pids").write_text(json.dumps(who))
 
     def _next(self) -> float:
         limit_s = self._order["time_limit_s"]
@@ -188,24 +236,25 @@ class Run:
         return min(self._steps[0][0] if self._steps else NEVER, limit)
 
     def _look_s(self) -> float:
-        if len(self._codes) == len(self._mains):
+        if self._leaving or len(self._codes) == len(self._mains):
             return EMPTY_LOOK_S
         return GUARD_LOOK_S if self._order["lease"] else LOOK_S
 
-    def _signal(self, number: int, *, listeners: bool) -> None:
+    def _signal(self, number: int, *, listeners: bool, groups: tuple[int, ...] = ()) -> None:
+        wanted = [group for group in groups or tuple(self._mains) if group in self._mains]
         if not listeners:
-            for group in self._mains:
+            for group in wanted:
                 quietly(os.killpg, group, number)
             return
         # Whoever does not listen would die of it, the shell around the work first of all.
-        for pid in (pid for group in self._mains for pid in group_members(group)):
+        for pid in (pid for group in wanted for pid in group_members(group)):
             if catches(pid, number):
                 quietly(os.kill, pid, number)
 
     def _reap(self) -> None:
         while (ended := reap_one()) is not None:
             pid, code = ended
-            if pid in self._mains:
+            if pid in self._mains and pid not in self._leaving:
                 self._codes[self._mains[pid]] = code
 
     def _out_of_memory(self) -> str:
@@ -222,57 +271,12 @@ def claim(folder: Path) -> bool:
     return create_once(folder / "started", json.dumps(who))
 
 
-def spawn(rank: dict[str, Any]) -> int:
-    """Start one rank as the leader of a session of its own."""
-    pid = os.fork()
-    if pid:
-        return pid
-    try:
-        become(rank)
-    finally:
-        os._exit(CANNOT_RUN)
-
-
-def become(rank: dict[str, Any]) -> NoReturn:
-    """Turn this process into the rank."""
-    os.setsid()
-    libc().prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    output = os.open(rank["output"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    null = os.open(os.devnull, os.O_RDONLY)
-    for source, target in ((null, 0), (output, 1), (output, 2)):
-        os.dup2(source, target)
-    try:
-        for folder in rank["cgroups"]:
-            (Path(folder) / "cgroup.procs").write_text("0")
-        if rank["address_space_bytes"]:
-            limit = rank["address_space_bytes"]
-            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-        os.chdir(rank["folder"])
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-        os.execve(rank["argv"][0], rank["argv"], rank["env"])
-    except OSError as error:
-        os.write(2, f"atoll: cannot start: {error}\n".encode())
-        os._exit(CANNOT_RUN)
-
-
-def remove_folder(folder: Path) -> None:
-    """Remove an empty folder, such as a cgroup that nothing is in."""
-    quietly(folder.rmdir)
-
-
 def say(word: str) -> None:
     """Tell whoever started this, if anybody still listens."""
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     quietly(os.write, 1, f"{word}\n".encode())
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
-
-
-def libc() -> ctypes.CDLL:
-    """The C library of this process."""
-    return ctypes.CDLL(None, use_errno=True)
 
 
 if __name__ == "__main__":

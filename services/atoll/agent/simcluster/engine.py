@@ -13,9 +13,18 @@ from typing import Any, Final
 
 from atoll.agent.floor import Floor
 from atoll.agent.simcluster.ledger import Ledger
-from atoll.agent.simcluster.runs import Run, from_entry, to_entry
-from atoll.core.model.ids import AttemptId
+from atoll.agent.simcluster.progress import ProgressBook
+from atoll.agent.simcluster.runs import (
+    Run,
+    from_entry,
+    replay_resize,
+    reshape,
+    resize_entry,
+    to_entry,
+)
+from atoll.core.model.ids import AttemptId, job_of
 from atoll.core.model.lifecycle import AttemptEvent
+from atoll.core.model.plan import TaskPlacement
 from atoll.core.model.reason import ReasonCode
 from atoll.ports.backend import RunEvent
 from atoll.ports.clock import Clock
@@ -28,6 +37,7 @@ FOUND_ENDED: Final = 50_000
 KEPT_ENDED: Final = 5_000
 """Runs whose end is known to all that can still tell their output."""
 
+NATURAL: Final = frozenset({"FINISHED", "TIME_LIMIT"})
 STOPPED_BY: Final[Mapping[str, ReasonCode | None]] = {
     "STOPPED": None,
     "GUARD": ReasonCode.STOPPED_BY_GUARD,
@@ -44,7 +54,9 @@ class Engine:
         floor: Floor,
         *,
         emit: Callable[[Iterable[RunEvent]], None],
+        book: ProgressBook | None = None,
     ) -> None:
+        self.book = book or ProgressBook()
         self.live: dict[AttemptId, Run] = {}
         self.ended: OrderedDict[AttemptId, Run] = OrderedDict()
         """Until their end is known to all."""
@@ -63,6 +75,11 @@ class Engine:
     def now(self) -> float:
         """Time of the cluster."""
         return self._clock.monotonic() + self._offset
+
+    @property
+    def leased_until(self) -> float:
+        """Time of the cluster to which guarded runs may go on."""
+        return self._lease_until
 
     @property
     def leased(self) -> bool:
@@ -101,6 +118,15 @@ class Engine:
     def find(self, attempt: AttemptId) -> Run | None:
         """A run that is live, or has ended not too long ago."""
         return self.live.get(attempt) or self.ended.get(attempt) or self.known.get(attempt)
+
+    async def resize(self, run: Run, tasks: tuple[TaskPlacement, ...], *, speed: float) -> None:
+        """Let a run go on with other tasks; returns when that is durable."""
+        at = self.now()
+        self._floor.release(run.attempt, run.tasks)
+        reshape(run, tasks, at=at, speed=speed)
+        self._floor.occupy(run.attempt, run.tasks)
+        self._push_end(run)
+        await self._ledger.append(resize_entry(run, at))
 
     def forget(self, attempt: AttemptId) -> None:
         """The end of a run is known to all."""
@@ -160,8 +186,10 @@ class Engine:
             self._guarded.add(run.attempt)
             self._earlier.set()
         if not run.partial:
-            how = "TIME_LIMIT" if run.script.over_time else "FINISHED"
-            self._push(run.ends, run.attempt, how)
+            self._push_end(run)
+
+    def _push_end(self, run: Run) -> None:
+        self._push(run.ends, run.attempt, "TIME_LIMIT" if run.script.over_time else "FINISHED")
 
     def _due(self, now: float) -> list[tuple[dict[str, Any], Run]]:
         """End all whose time has come, in the order of their times."""
@@ -177,7 +205,9 @@ class Engine:
         while self._heap and self._heap[0][0] <= until:
             at, attempt, how = heappop(self._heap)
             run = self.live.get(AttemptId(attempt))
-            if run is not None:
+            # A change of size moved its natural end.
+            moved = run is not None and how in NATURAL and at != run.ends
+            if run is not None and not moved:
                 ends.append(self._end(run, how, at))
         return ends
 
@@ -199,6 +229,16 @@ class Engine:
         self._guarded.discard(run.attempt)
         self._floor.release(run.attempt, run.tasks)
         self.ended[run.attempt] = run
+        self._note(run)
+
+    def _note(self, run: Run) -> None:
+        """What a checkpoint saved is there for the job's next run; without one, nothing is."""
+        if run.partial:
+            return
+        if run.how == "FINISHED":
+            self.book.forget(job_of(run.attempt))
+        elif run.script.saving.interval_s > 0:
+            self.book.note(job_of(run.attempt), run.progress)
 
     def _write(self, ends: list[tuple[dict[str, Any], Run]]) -> None:
         if ends:
@@ -213,6 +253,11 @@ class Engine:
     def _replay(self, entry: Mapping[str, Any]) -> None:
         if entry["t"] == "start":
             self._hold(from_entry(entry))
+        elif entry["t"] == "resize" and (run := self.live.get(entry["attempt"])) is not None:
+            self._floor.release(run.attempt, run.tasks)
+            replay_resize(run, entry)
+            self._floor.occupy(run.attempt, run.tasks)
+            self._push_end(run)
         elif entry["t"] == "stop" and (run := self.live.get(entry["attempt"])) is not None:
             run.ended, run.how, run.exit_code = entry["at"], entry["how"], entry["exit"]
             self._let_go(run)

@@ -4,15 +4,18 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from atoll.core.model.inventory import LocalUse, NodeInventory
+from atoll.ports.clock import Clock
 from atoll.runtime import logs
 
 log = logs.logger(__name__)
 
 FILE: Final = "misbehave.json"
 NO_USE: Final = LocalUse()
+LOOK_S: Final = 0.05
+"""How often the file is looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,18 @@ NO_FAULT: Final = NodeFault()
 GOOD: Final = Misbehaviour()
 
 
+class Control(Protocol):
+    """Whoever says how the cluster is to misbehave."""
+
+    def look(self) -> Misbehaviour:
+        """What is wrong now; the same object as long as nothing changes."""
+        ...
+
+    async def changed(self, clock: Clock) -> None:
+        """Return when it may be time to look again."""
+        ...
+
+
 class ControlFile:
     """The file, read again when it has changed."""
 
@@ -83,6 +98,10 @@ class ControlFile:
             self._seen = mark
             self._read()
         return self._last
+
+    async def changed(self, clock: Clock) -> None:
+        """Return after a moment: nobody tells when a file has changed."""
+        await clock.sleep(LOOK_S)
 
     def _read(self) -> None:
         try:

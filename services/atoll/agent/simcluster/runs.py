@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from atoll.agent.simcluster.progress import NEVER, NEW, Progress, Saving, saving_of
 from atoll.core.model.ids import AttemptId, NodeId, attempt_name, job_of
 from atoll.core.model.plan import TaskPlacement
 from atoll.core.model.resources import DeviceGrant
@@ -27,19 +28,30 @@ class Script:
     limit_s: float = 0.0
     """Its time limit; 0: none."""
     guarded: bool = False
+    throughput: tuple[tuple[int, float], ...] = ()
+    """(tasks, work per second) of an elastic job, by rising size; else it is always the same."""
+    rescale_s: float = 0.0
+    saving: Saving = NEVER
+    progress: Progress = NEW
+    """Of its job before it."""
+
+    def rate(self, tasks: int) -> float:
+        """How fast so many tasks get on, in any unit."""
+        return next((rate for size, rate in reversed(self.throughput) if size <= tasks), 1.0)
 
     @property
     def over_time(self) -> bool:
         """Whether its time limit ends it."""
-        return 0 < self.limit_s < self.seconds
+        return 0 < self.limit_s < self.progress.left_s(self.saving, self.seconds)
 
     @property
     def lasts_s(self) -> float:
         """How long it runs when nothing stops it."""
-        return self.limit_s if self.over_time else self.seconds
+        left_s = self.progress.left_s(self.saving, self.seconds)
+        return self.limit_s if self.over_time else left_s
 
 
-def script_of(spec: JobSpec) -> Script:
+def script_of(spec: JobSpec, progress: Progress = NEW) -> Script:
     """What the environments of a job's groups ask for; nonsense there counts as not given."""
     envs = [dict(group.envs) for group in spec.groups]
     exits = [int(_number(env, "ATOLL_SIM_EXIT", 0)) for env in envs]
@@ -51,6 +63,10 @@ def script_of(spec: JobSpec) -> Script:
         stop_s=min(grace_s, max(_number(env, "ATOLL_SIM_STOP_SECONDS", 0.0) for env in envs)),
         limit_s=spec.time_limit_s,
         guarded=spec.on_lost is OnLost.REQUEUE,
+        throughput=spec.elastic.throughput if spec.elastic else (),
+        rescale_s=spec.elastic.rescale_cost_s if spec.elastic else 0.0,
+        saving=saving_of(spec),
+        progress=progress,
     )
 
 
@@ -73,10 +89,24 @@ class Run:
     partial: bool = False
     exit_code: int | None = field(default=None)
 
+    @property
+    def progress(self) -> Progress:
+        """What is safe of its job's work once it was stopped, as far as it came."""
+        script = self.script
+        share = (self.ended - self.began) / max(self.ends - self.began, 1e-9)
+        return script.progress.after(script.saving, script.seconds, ran_s=share * script.lasts_s)
 
-def begun(order: StartOrder, tasks: tuple[TaskPlacement, ...], *, at: float, speed: float) -> Run:
+
+def begun(
+    order: StartOrder,
+    tasks: tuple[TaskPlacement, ...],
+    progress: Progress = NEW,
+    *,
+    at: float,
+    speed: float,
+) -> Run:
     """The run that an order makes; `at` is wall time, `speed` job seconds per real second."""
-    script = script_of(order.spec)
+    script = script_of(order.spec, progress)
     return Run(
         attempt=order.attempt,
         tasks=tasks,
@@ -103,22 +133,37 @@ def to_entry(run: Run) -> dict[str, Any]:
         "limit_s": script.limit_s,
         "stop_s": script.stop_s,
         "lines": script.lines,
-        "tasks": [
-            {
-                "rank": task.rank,
-                "group": task.group,
-                "node": task.node_name,
-                "node_id": task.node,
-                "cpu_milli": task.cpu_milli,
-                "memory_bytes": task.memory_bytes,
-                "devices": [
-                    [grant.index, grant.blocks, grant.slice_mask, grant.profile]
-                    for grant in task.devices
-                ],
-            }
-            for task in run.tasks
-        ],
+        "throughput": script.throughput,
+        "rescale_s": script.rescale_s,
+        "saving": [script.saving.interval_s, script.saving.restart_cost_s],
+        "progress": [script.progress.saved_s, script.progress.restarts],
+        "tasks": _tasks_entry(run.tasks),
     }
+
+
+def resize_entry(run: Run, at: float) -> dict[str, Any]:
+    """The ledger's entry of a change of its size: all that runs from then on."""
+    return {
+        "t": "resize",
+        "attempt": run.attempt,
+        "at": at,
+        "ends_at": run.ends,
+        "tasks": _tasks_entry(run.tasks),
+    }
+
+
+def reshape(run: Run, tasks: tuple[TaskPlacement, ...], *, at: float, speed: float) -> None:
+    """Go on with other tasks; what is left of an elastic job takes longer or shorter then."""
+    script = run.script
+    if script.throughput and not script.over_time:
+        left = max(0.0, run.ends - at) * script.rate(len(run.tasks)) / script.rate(len(tasks))
+        run.ends = at + left + script.rescale_s / speed
+    run.tasks = tasks
+
+
+def replay_resize(run: Run, entry: Mapping[str, Any]) -> None:
+    """The same from the ledger."""
+    run.tasks, run.ends = tuple(map(_task, entry["tasks"])), entry["ends_at"]
 
 
 def from_entry(entry: Mapping[str, Any]) -> Run:
@@ -130,6 +175,10 @@ def from_entry(entry: Mapping[str, Any]) -> Run:
         stop_s=entry["stop_s"],
         limit_s=entry["limit_s"],
         guarded=entry["guarded"],
+        throughput=tuple((size, rate) for size, rate in entry["throughput"]),
+        rescale_s=entry["rescale_s"],
+        saving=Saving(*entry["saving"]),
+        progress=Progress(*entry["progress"]),
     )
     return Run(
         attempt=AttemptId(entry["attempt"]),
@@ -154,6 +203,24 @@ def output(run: Run, rank: int, *, now: float) -> bytes:
         code = "" if run.exit_code is None else f", exit code {run.exit_code}"
         text.append(f"end: {run.how}{code}")
     return "".join(f"{line}\n" for line in text).encode()
+
+
+def _tasks_entry(tasks: tuple[TaskPlacement, ...]) -> list[dict[str, Any]]:
+    return [
+        {
+            "rank": task.rank,
+            "group": task.group,
+            "node": task.node_name,
+            "node_id": task.node,
+            "cpu_milli": task.cpu_milli,
+            "memory_bytes": task.memory_bytes,
+            "devices": [
+                [grant.index, grant.blocks, grant.slice_mask, grant.profile]
+                for grant in task.devices
+            ],
+        }
+        for task in tasks
+    ]
 
 
 def _task(entry: Mapping[str, Any]) -> TaskPlacement:

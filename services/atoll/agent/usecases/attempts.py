@@ -14,7 +14,7 @@ from typing import Final
 from atoll.core.model.ids import AttemptId
 from atoll.core.model.lifecycle import AttemptEvent, StopCause
 from atoll.core.model.reason import ReasonCode
-from atoll.ports.backend import RunEvent, StartOrder, StopOrder
+from atoll.ports.backend import ResizeOrder, RunEvent, StartOrder, StopOrder
 
 TERMINAL: Final = frozenset({AttemptEvent.FINISHED, AttemptEvent.STOPPED, AttemptEvent.REJECTED})
 
@@ -44,6 +44,8 @@ class Known:
     """A STOP came."""
     ended: bool = False
     """Its terminal report is made."""
+    resize: ResizeOrder | None = None
+    """A RESIZE came, and was not answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,13 @@ class Halt:
     """Tell the backend to stop an attempt."""
 
     order: StopOrder
+
+
+@dataclass(frozen=True, slots=True)
+class Reshape:
+    """Tell the backend to change what runs of an attempt."""
+
+    order: ResizeOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +76,15 @@ class Forget:
     attempt: AttemptId
 
 
-Instruction = Halt | Tell | Forget
+Instruction = Halt | Reshape | Tell | Forget
 
 
 @dataclass(slots=True)
 class _Tracked:
     phase: Phase
     order: StartOrder | None = None
+    resize: ResizeOrder | None = None
+    """Waits until the attempt runs."""
 
 
 class Attempts:
@@ -138,6 +149,16 @@ class Attempts:
         tracked.order = None
         return [Halt(StopOrder(attempt, cause))]
 
+    def resize(self, order: ResizeOrder) -> list[Instruction]:
+        """A RESIZE was journalled; an attempt that ends, or is not here, is answered by its end."""
+        tracked = self._tracked.get(order.attempt)
+        if tracked is None:
+            return []
+        if tracked.phase is Phase.RUNNING:
+            return [Reshape(order)]
+        tracked.resize = order
+        return []
+
     def stop_all(self) -> list[Instruction]:
         """The cluster was forgotten: whatever runs is to stop."""
         made: list[Instruction] = []
@@ -194,12 +215,13 @@ class Attempts:
             return self._observe_stranger(event)
         if event.event in TERMINAL:
             return self._end(tracked, event)
+        if event.event is AttemptEvent.RESIZED:
+            return [Tell(event)] if tracked.phase is Phase.RUNNING else []
         if tracked.phase is not Phase.BINDING:
             return []  # stopping: what comes next is its end
-        if event.event is AttemptEvent.STARTED:
-            self._move(tracked, Phase.RUNNING)
-            tracked.order = None
-        return [Tell(event)]
+        if event.event is not AttemptEvent.STARTED:
+            return [Tell(event)]
+        return [Tell(event), *self._run(tracked)]
 
     def acknowledged(self, attempt: AttemptId) -> list[Instruction]:
         """Its terminal report is dealt with, and its START is below the prefix."""
@@ -221,12 +243,19 @@ class Attempts:
         if event is not None and event.event in TERMINAL:
             return self._end(tracked, event)
         made: list[Instruction] = []
+        tracked.resize = what.resize
         if event is not None:
-            self._move(tracked, Phase.RUNNING)
             made += [] if what.started else [Tell(event)]
+            made += self._run(tracked)
         if what.stop is not None:
             return made + self.stop(attempt, what.stop)
         return made if event is not None else self._end(tracked, _unknown_end(attempt))
+
+    def _run(self, tracked: _Tracked) -> list[Instruction]:
+        self._move(tracked, Phase.RUNNING)
+        tracked.order = None
+        order, tracked.resize = tracked.resize, None
+        return [] if order is None else [Reshape(order)]
 
     def _take(self, attempt: AttemptId) -> list[Instruction]:
         tracked = self._track(attempt, Phase.BINDING)

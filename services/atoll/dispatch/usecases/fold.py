@@ -9,7 +9,7 @@ from atoll.core.model.lifecycle import TERMINAL_ATTEMPT, AttemptEvent
 from atoll.core.model.messages import Event, Report
 from atoll.core.model.outcome import apply_report
 
-LIVE_EVENTS = frozenset({AttemptEvent.ACCEPTED, AttemptEvent.STARTED})
+LIVE_EVENTS = frozenset({AttemptEvent.ACCEPTED, AttemptEvent.STARTED, AttemptEvent.RESIZED})
 """What an agent says of work that it still has."""
 
 
@@ -42,6 +42,12 @@ class Fold:
     def ended(self) -> list[AttemptId]:
         """Attempts that reports have brought to their end."""
         return sorted(a for a in self.moved if self.attempts[a].state in TERMINAL_ATTEMPT)
+
+    def resized(self) -> list[Attempt]:
+        """Live attempts that reports have given another set of tasks."""
+        changed = {r.attempt for r in self.applied if r.event is AttemptEvent.RESIZED}
+        live = changed - set(self.ended())
+        return [self.attempts[attempt] for attempt in sorted(live)]
 
     def accepted(self) -> list[Job]:
         """Jobs that were taken for the first time: all attempts before this one were undone."""

@@ -3,12 +3,16 @@
 import asyncio
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
+from typing import Final
 
 from atoll.core.model.ids import AttemptId, JobId, NodeId, job_of
 from atoll.core.model.messages import Decision, DecisionKind
 from atoll.dispatch.usecases.observer import Observer
 from atoll.dispatch.usecases.outbox import Ready
 from atoll.ports.store.dispatch import DispatchStore, StartSpec
+
+WITH_SPEC: Final = frozenset({DecisionKind.START, DecisionKind.RESIZE})
+"""An agent starts tasks on these."""
 
 
 class Readier:
@@ -25,7 +29,7 @@ class Readier:
         that has ended by then, and becomes VOID here. What it takes back later it
         knows to be sent, and stops.
         """
-        starts = [d for d in decisions if d.kind is DecisionKind.START]
+        starts = [d for d in decisions if d.kind in WITH_SPEC]
         if not starts:
             return [Ready(d) for d in decisions]
         gangs = {task.node for d in starts if len(d.tasks) > 1 for task in d.tasks}
@@ -47,7 +51,7 @@ class Readier:
         specs: Mapping[JobId, StartSpec],
         addresses: Mapping[NodeId, str],
     ) -> Ready:
-        if decision.kind is not DecisionKind.START:
+        if decision.kind not in WITH_SPEC:
             return Ready(decision)
         if decision.attempt not in live:
             return Ready(voided(decision))

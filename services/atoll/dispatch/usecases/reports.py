@@ -21,7 +21,12 @@ from atoll.ports.store.common import Change
 from atoll.ports.store.dispatch import DispatchStore, DispatchTx
 from atoll.ports.topics import EVENTS, PLACEMENT
 
-FREES: Final = frozenset({AttemptEvent.FINISHED, AttemptEvent.STOPPED, AttemptEvent.REJECTED})
+FREES: Final = frozenset({
+    AttemptEvent.FINISHED,
+    AttemptEvent.STOPPED,
+    AttemptEvent.REJECTED,
+    AttemptEvent.RESIZED,
+})
 """Reports after which capacity may be free."""
 
 UNDER_WAY: Final = frozenset({JobState.ASSIGNED, JobState.RUNNING})
@@ -125,6 +130,7 @@ async def _write(tx: DispatchTx, fold: Fold) -> None:
         return
     await tx.update_jobs([fold.jobs[job] for job in jobs])
     await tx.update_attempts([fold.attempts[attempt] for attempt in attempts])
+    await tx.set_tasks(fold.resized())
     await tx.end_allocations(fold.ended())
     await tx.note_rejections([r for r in fold.applied if r.event is AttemptEvent.REJECTED])
     await tx.add_events(fold.events)

@@ -34,6 +34,8 @@ class _DecisionKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Decision
     """Stop it; confirm when it is not running and never will."""
     DECISION_KIND_VOID: _DecisionKind.ValueType  # 3
     """Nothing to do; the number counts."""
+    DECISION_KIND_RESIZE: _DecisionKind.ValueType  # 4
+    """Give the running attempt another set of tasks; answer with what runs then."""
 
 class DecisionKind(_DecisionKind, metaclass=_DecisionKindEnumTypeWrapper):
     """Kind of a decision."""
@@ -46,6 +48,8 @@ DECISION_KIND_STOP: DecisionKind.ValueType  # 2
 """Stop it; confirm when it is not running and never will."""
 DECISION_KIND_VOID: DecisionKind.ValueType  # 3
 """Nothing to do; the number counts."""
+DECISION_KIND_RESIZE: DecisionKind.ValueType  # 4
+"""Give the running attempt another set of tasks; answer with what runs then."""
 Global___DecisionKind: _TypeAlias = DecisionKind  # noqa: Y015
 
 class _AttemptEvent:
@@ -66,6 +70,8 @@ class _AttemptEventEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AttemptE
     """Not running and never will."""
     ATTEMPT_EVENT_REJECTED: _AttemptEvent.ValueType  # 5
     """Cannot be honoured; nothing of it runs or will."""
+    ATTEMPT_EVENT_RESIZED: _AttemptEvent.ValueType  # 6
+    """Runs with another set of tasks."""
 
 class AttemptEvent(_AttemptEvent, metaclass=_AttemptEventEnumTypeWrapper):
     """What happened to an attempt."""
@@ -82,6 +88,8 @@ ATTEMPT_EVENT_STOPPED: AttemptEvent.ValueType  # 4
 """Not running and never will."""
 ATTEMPT_EVENT_REJECTED: AttemptEvent.ValueType  # 5
 """Cannot be honoured; nothing of it runs or will."""
+ATTEMPT_EVENT_RESIZED: AttemptEvent.ValueType  # 6
+"""Runs with another set of tasks."""
 Global___AttemptEvent: _TypeAlias = AttemptEvent  # noqa: Y015
 
 @_typing.final
@@ -467,6 +475,7 @@ class Decision(_message.Message):
     ARRAY_INDEX_FIELD_NUMBER: _builtins.int
     ARRAY_ID_FIELD_NUMBER: _builtins.int
     ADDRESSES_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     """Number, dense per cluster."""
     epoch_generation: _builtins.int
@@ -487,9 +496,11 @@ class Decision(_message.Message):
     """START: place in the array."""
     array_id: _builtins.int
     """START: array."""
+    generation: _builtins.int
+    """RESIZE: number of this change of size, from 1; a later one makes it void."""
     @_builtins.property
     def tasks(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.TaskPlacement]:
-        """START: where."""
+        """START: where. RESIZE: all tasks that are to run."""
 
     @_builtins.property
     def spec(self) -> _common_pb2.JobSpec:
@@ -515,10 +526,11 @@ class Decision(_message.Message):
         array_index: _builtins.int = ...,
         array_id: _builtins.int = ...,
         addresses: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        generation: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["addresses", b"addresses", "array_id", b"array_id", "array_index", b"array_index", "attempt_id", b"attempt_id", "bind_by", b"bind_by", "cause", b"cause", "epoch_generation", b"epoch_generation", "epoch_revision", b"epoch_revision", "kind", b"kind", "number", b"number", "spec", b"spec", "tasks", b"tasks", "trace", b"trace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["addresses", b"addresses", "array_id", b"array_id", "array_index", b"array_index", "attempt_id", b"attempt_id", "bind_by", b"bind_by", "cause", b"cause", "epoch_generation", b"epoch_generation", "epoch_revision", b"epoch_revision", "generation", b"generation", "kind", b"kind", "number", b"number", "spec", b"spec", "tasks", b"tasks", "trace", b"trace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -564,6 +576,8 @@ class Report(_message.Message):
     SUSPECT_NODE_IDS_FIELD_NUMBER: _builtins.int
     INVENTORY_NUMBER_FIELD_NUMBER: _builtins.int
     TRACE_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
+    RANKS_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     """Number, dense per agent instance."""
     attempt_id: _builtins.int
@@ -582,9 +596,15 @@ class Report(_message.Message):
     """REJECTED: number of the inventory that the agent saw."""
     trace: _builtins.str
     """W3C trace context, when the agent has one for it."""
+    generation: _builtins.int
+    """RESIZED: the change of size that was carried out."""
     @_builtins.property
     def suspect_node_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """REJECTED: nodes that could not honour it."""
+
+    @_builtins.property
+    def ranks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """RESIZED: ranks that run now."""
 
     def __init__(
         self,
@@ -599,10 +619,12 @@ class Report(_message.Message):
         suspect_node_ids: _abc.Iterable[_builtins.int] | None = ...,
         inventory_number: _builtins.int = ...,
         trace: _builtins.str = ...,
+        generation: _builtins.int = ...,
+        ranks: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "exit_code", b"exit_code"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "at", b"at", "attempt_id", b"attempt_id", "event", b"event", "exit_code", b"exit_code", "inventory_number", b"inventory_number", "message", b"message", "number", b"number", "reason", b"reason", "suspect_node_ids", b"suspect_node_ids", "trace", b"trace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "at", b"at", "attempt_id", b"attempt_id", "event", b"event", "exit_code", b"exit_code", "generation", b"generation", "inventory_number", b"inventory_number", "message", b"message", "number", b"number", "ranks", b"ranks", "reason", b"reason", "suspect_node_ids", b"suspect_node_ids", "trace", b"trace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__exit_code: _TypeAlias = _typing.Literal["exit_code"]  # noqa: Y015
     _WhichOneofArgType__exit_code: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code"]  # noqa: Y015
