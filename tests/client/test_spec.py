@@ -45,7 +45,7 @@ class Key:
         Key("resources: {any_of: [{mem: 1}]}", "`memory`?", at="resources.any_of[0].mem"),
         Key("topology: {sam: rack, same: x}", "`same`?", at="topology.sam"),
         Key("interval: 3", "did you mean `checkpoint.interval`?", at="interval"),
-        Key("qqqqqq: 3", "known are array, begin", at="qqqqqq"),
+        Key("qqqqqq: 3", "known are anti_affinity, array, begin", at="qqqqqq"),
     ],
     ids=lambda case: case.text,
 )

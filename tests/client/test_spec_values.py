@@ -189,3 +189,47 @@ def test_lengths_of_time_are_read(written: object, seconds: float) -> None:
 )
 def test_begin_is_absolute_or_counts_from_the_submit(written: str, at: float) -> None:
     assert proto_of({"begin": written}, now=1000.0).begin_at == at
+
+
+def shape_of(resources: dict[str, Any]) -> pb.TaskShape:
+    return proto_of({"resources": resources}).groups[0].shapes[0]
+
+
+def test_labels_say_what_must_and_what_must_not_be_there() -> None:
+    shape = shape_of({"labels": {"zone": "a", "rack": "!r1", "old": "!", "gen": ["!1", "!2"]}})
+    assert dict(shape.labels) == {"zone": "a"}
+    assert {(label.key, label.value) for label in shape.labels_not} == {
+        ("rack", "r1"), ("old", ""), ("gen", "1"), ("gen", "2"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wish", "told"),
+    [(["a", "b"], "one value of a label"), (["a", "!b"], "give the value"), ([True], "quotes")],
+    ids=str,
+)
+def test_labels_that_contradict_each_other_are_refused(wish: object, told: str) -> None:
+    with pytest.raises(InvalidInput, match=told):
+        shape_of({"labels": {"zone": wish}})
+
+
+def test_tasks_and_jobs_are_kept_apart() -> None:
+    keys = {"spread": {"level": "rack", "most": 2}, "anti_affinity": "web"}
+    proto = proto_of(keys)
+    assert proto.groups[0].spread == pb.Spread(level="rack", most=2)
+    assert proto.anti_affinity == pb.AntiAffinity(name="web", level="node")
+    groups = [{"name": "a", "run": "x", "spread": {}}, {"name": "b", "run": "x"}]
+    first, second = to_proto(parse_spec({**keys, "groups": groups}), now=0.0).groups
+    assert (first.spread, second.spread) == (
+        pb.Spread(level="node", most=1), pb.Spread(level="rack", most=2),
+    )  # fmt: skip
+    assert proto_of({"anti_affinity": {"name": "w", "level": "rack"}}).anti_affinity.level == "rack"
+
+
+def test_who_stops_whom() -> None:
+    plain = proto_of({})
+    assert not plain.HasField("preemptible")
+    assert not plain.HasField("preempts")
+    firm = proto_of({"preemptible": False, "preempts": False, "restart_cost": "5m"})
+    assert (firm.preemptible, firm.preempts, firm.restart_cost_s) == (False, False, 300.0)
+    assert firm.HasField("preemptible")

@@ -9,7 +9,16 @@ from atoll.core.model.messages import Decision, DecisionKind, Event, Report
 from atoll.core.model.plan import TaskPlacement
 from atoll.core.model.reason import ReasonCode
 from atoll.core.model.resources import DeviceGrant, DeviceRequest, TaskShape
-from atoll.core.model.spec import Checkpoint, JobSpec, OnLost, TaskGroup, Topology
+from atoll.core.model.spec import (
+    AntiAffinity,
+    Checkpoint,
+    Elastic,
+    JobSpec,
+    OnLost,
+    Spread,
+    TaskGroup,
+    Topology,
+)
 
 texts = st.text(st.characters(codec="utf-8"), max_size=8)
 names = st.text("abcxyz019.-", min_size=1, max_size=8)
@@ -32,7 +41,9 @@ shapes = st.builds(
     memory_bytes=amounts,
     device=st.none() | device_requests,
     labels=pairs,
+    labels_not=st.sets(st.tuples(names, texts), max_size=3).map(lambda s: tuple(sorted(s))),
 )
+spreads = st.builds(Spread, level=names, most=small)
 groups = st.builds(
     TaskGroup,
     name=names,
@@ -42,6 +53,13 @@ groups = st.builds(
     run=texts,
     setup=texts,
     envs=pairs,
+    spread=st.none() | spreads,
+)
+elastics = st.builds(
+    Elastic,
+    throughput=st.dictionaries(small, seconds, max_size=3).map(lambda d: tuple(sorted(d.items()))),
+    work=seconds,
+    rescale_cost_s=seconds,
 )
 topologies = st.builds(Topology, level=names, required=st.booleans())
 specs = st.builds(
@@ -58,6 +76,12 @@ specs = st.builds(
     begin_at=seconds,
     depends_on=st.lists(small.map(JobId), max_size=3).map(tuple),
     topology=st.none() | topologies,
+    deadline_at=seconds,
+    elastic=st.none() | elastics,
+    preemptible=st.booleans(),
+    preempts=st.booleans(),
+    restart_cost_s=seconds,
+    anti_affinity=st.none() | st.builds(AntiAffinity, name=names, level=names),
     checkpoint=st.none() | st.builds(Checkpoint, signal=names, grace_s=seconds, interval_s=seconds),
     on_lost=st.sampled_from(OnLost),
     retries=st.integers(0, 100),

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from cyclopts import Parameter
 
@@ -33,7 +33,7 @@ class Wanted:
     name: Annotated[str | None, Parameter(help="Name of the job.")] = None
     array: Annotated[int | None, Parameter(help="Copies; each is a job of its own.")] = None
     priority: Annotated[
-        Literal["low", "normal", "high", "critical"] | None, Parameter(help="Priority class.")
+        str | None, Parameter(help="Priority class, such as low, normal, high or urgent.")
     ] = None
     time_limit: Annotated[
         str | None, Parameter(help="Stop it after 2h30m, 9000 (seconds) or 1-12:00:00.")

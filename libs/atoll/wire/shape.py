@@ -13,6 +13,7 @@ def shape_to_proto(shape: TaskShape) -> common_pb2.TaskShape:
         memory_bytes=shape.memory_bytes,
         device=None if shape.device is None else device_request_to_proto(shape.device),
         labels=dict(shape.labels),
+        labels_not=[common_pb2.Label(key=key, value=value) for key, value in shape.labels_not],
     )
 
 
@@ -24,6 +25,7 @@ def shape_from_proto(proto: common_pb2.TaskShape) -> TaskShape:
         memory_bytes=proto.memory_bytes,
         device=device,
         labels=pairs(proto.labels),
+        labels_not=tuple(sorted({(label.key, label.value) for label in proto.labels_not})),
     )
 
 

@@ -5,18 +5,34 @@ The model's spec is one job of it, so ids, the place in the array and the number
 come as arguments.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from google.protobuf.message import DecodeError
 
 from atoll.api.common.v1 import common_pb2
 from atoll.core.model.ids import JobId
-from atoll.core.model.spec import Checkpoint, JobSpec, OnLost, TaskGroup, Topology
+from atoll.core.model.priority import DEFAULT_CLASS
+from atoll.core.model.spec import JobSpec, OnLost, TaskGroup
 from atoll.wire.enums import WireError, inverse, to_numbers
 from atoll.wire.shape import pairs, shape_from_proto, shape_to_proto
+from atoll.wire.wishes import (
+    anti_affinity_from_proto,
+    anti_affinity_to_proto,
+    checkpoint_from_proto,
+    checkpoint_to_proto,
+    elastic_from_proto,
+    elastic_to_proto,
+    spread_from_proto,
+    spread_to_proto,
+    topology_from_proto,
+    topology_to_proto,
+)
+
+ValueT = TypeVar("ValueT")
+GivenField: TypeAlias = Literal["topology", "anti_affinity", "checkpoint", "elastic"]
 
 DEFAULT_QUEUE = "default"
-DEFAULT_PRIORITY_CLASS = "normal"
 DEFAULT_GRACE_S = 10.0
 
 ON_LOST = to_numbers(OnLost, common_pb2.OnLost, prefix="ON_LOST_")
@@ -25,7 +41,7 @@ _ON_LOST_BACK = inverse(ON_LOST)
 
 def spec_to_proto(spec: JobSpec, *, secrets: bool = False) -> common_pb2.JobSpec:
     """The spec; without `secrets` their keys are kept and their values are empty."""
-    proto = common_pb2.JobSpec(
+    return common_pb2.JobSpec(
         name=spec.name,
         queue=spec.queue,
         groups=[group_to_proto(group) for group in spec.groups],
@@ -40,12 +56,15 @@ def spec_to_proto(spec: JobSpec, *, secrets: bool = False) -> common_pb2.JobSpec
         on_lost=ON_LOST[spec.on_lost],
         retries=spec.retries,
         grace_s=spec.grace_s,
+        topology=topology_to_proto(spec.topology),
+        checkpoint=checkpoint_to_proto(spec.checkpoint),
+        deadline_at=spec.deadline_at,
+        elastic=elastic_to_proto(spec.elastic),
+        preemptible=None if spec.preemptible else False,
+        restart_cost_s=spec.restart_cost_s,
+        anti_affinity=anti_affinity_to_proto(spec.anti_affinity),
+        preempts=None if spec.preempts else False,
     )
-    if spec.topology is not None:
-        proto.topology.CopyFrom(topology_to_proto(spec.topology))
-    if spec.checkpoint is not None:
-        proto.checkpoint.CopyFrom(_checkpoint_to_proto(spec.checkpoint))
-    return proto
 
 
 def spec_from_proto(
@@ -66,18 +85,24 @@ def spec_from_proto(
         queue=proto.queue or DEFAULT_QUEUE,
         groups=tuple(group_from_proto(group) for group in proto.groups),
         priority=priority,
-        priority_class=proto.priority_class or DEFAULT_PRIORITY_CLASS,
+        priority_class=proto.priority_class or DEFAULT_CLASS,
         labels=pairs(proto.labels),
         secrets=pairs(proto.secrets),
         output=proto.output,
         ports=tuple(proto.ports),
         time_limit_s=proto.time_limit_s,
+        deadline_at=proto.deadline_at,
+        elastic=_if_given(proto, "elastic", elastic_from_proto),
+        preempts=proto.preempts if proto.HasField("preempts") else True,
+        preemptible=proto.preemptible if proto.HasField("preemptible") else True,
+        restart_cost_s=proto.restart_cost_s,
         begin_at=proto.begin_at,
         depends_on=tuple(wanted),
         array_id=array[0] if array else None,
         array_index=array[1] if array else 0,
-        topology=topology_from_proto(proto.topology) if proto.HasField("topology") else None,
-        checkpoint=_checkpoint_of(proto),
+        topology=_if_given(proto, "topology", topology_from_proto),
+        anti_affinity=_if_given(proto, "anti_affinity", anti_affinity_from_proto),
+        checkpoint=_if_given(proto, "checkpoint", checkpoint_from_proto),
         on_lost=_ON_LOST_BACK.get(proto.on_lost, OnLost.HOLD),
         retries=proto.retries,
         grace_s=proto.grace_s or DEFAULT_GRACE_S,
@@ -124,6 +149,7 @@ def group_to_proto(group: TaskGroup) -> common_pb2.TaskGroup:
         run=group.run,
         setup=group.setup,
         envs=dict(group.envs),
+        spread=spread_to_proto(group.spread),
     )
 
 
@@ -137,31 +163,11 @@ def group_from_proto(proto: common_pb2.TaskGroup) -> TaskGroup:
         run=proto.run,
         setup=proto.setup,
         envs=pairs(proto.envs),
+        spread=spread_from_proto(proto.spread) if proto.HasField("spread") else None,
     )
 
 
-def topology_to_proto(topology: Topology) -> common_pb2.Topology:
-    """A topology wish."""
-    return common_pb2.Topology(level=topology.level, required=topology.required)
-
-
-def topology_from_proto(proto: common_pb2.Topology) -> Topology:
-    """A topology wish."""
-    return Topology(level=proto.level, required=proto.required)
-
-
-def _checkpoint_to_proto(checkpoint: Checkpoint) -> common_pb2.Checkpoint:
-    return common_pb2.Checkpoint(
-        signal=checkpoint.signal, grace_s=checkpoint.grace_s, interval_s=checkpoint.interval_s
-    )
-
-
-def _checkpoint_of(proto: common_pb2.JobSpec) -> Checkpoint | None:
-    if not proto.HasField("checkpoint"):
-        return None
-    found = proto.checkpoint
-    return Checkpoint(
-        signal=found.signal or Checkpoint().signal,
-        grace_s=found.grace_s,
-        interval_s=found.interval_s,
-    )
+def _if_given(
+    proto: common_pb2.JobSpec, field: GivenField, read: Callable[[Any], ValueT]
+) -> ValueT | None:
+    return read(getattr(proto, field)) if proto.HasField(field) else None

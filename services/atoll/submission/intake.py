@@ -8,13 +8,12 @@ from atoll.api.submission.v1 import submission_pb2
 from atoll.core.model.ids import JobId
 from atoll.core.model.resources import BLOCKS_PER_DEVICE, TaskShape
 from atoll.core.model.spec import JobSpec
-from atoll.core.model.validate import PRIORITY_CLASSES
 from atoll.ports.store.submission import JobFilter
 from atoll.submission.usecases.actor import Actor
 from atoll.submission.usecases.drafts import Draft
 from atoll.submission.usecases.submit import Submission
 from atoll.wire.job import state_from_proto
-from atoll.wire.spec import DEFAULT_PRIORITY_CLASS, dependency_names, spec_from_proto
+from atoll.wire.spec import dependency_names, spec_from_proto
 
 
 def submission_of(request: submission_pb2.SubmitJobsRequest, *, trace: str) -> Submission:
@@ -45,8 +44,7 @@ def filter_of(request: submission_pb2.ListJobsRequest, actor: Actor) -> JobFilte
 
 
 def _draft(proto: common_pb2.JobSpec) -> Draft:
-    priority = PRIORITY_CLASSES.get(proto.priority_class or DEFAULT_PRIORITY_CLASS, 0)
-    spec = spec_from_proto(proto, priority=priority)
+    spec = spec_from_proto(proto)
     return Draft(
         _canonical(spec) if _has_slices(spec) else spec,
         after=dependency_names(proto) if proto.depends_on else (),

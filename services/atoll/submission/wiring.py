@@ -1,9 +1,11 @@
 """Puts the submission service together from its settings."""
 
+from collections.abc import Iterable
 from functools import partial
 
 from atoll.adapters.postgres.store import PostgresStore
 from atoll.api.submission.v1 import submission_pb2_grpc
+from atoll.core.model.priority import DEFAULT_CLASSES, PriorityClass, by_name
 from atoll.core.state.mig import ALL_PROFILES
 from atoll.ports.clock import Clock, Ids
 from atoll.ports.registry import Endpoint, RegistryPort
@@ -21,6 +23,7 @@ from atoll.submission.servicer import SubmissionServicer, UseCases
 from atoll.submission.settings import SubmissionSettings
 from atoll.submission.usecases.admission import Admission
 from atoll.submission.usecases.change_jobs import JobChanger
+from atoll.submission.usecases.checks import Known
 from atoll.submission.usecases.clusters import Clusters
 from atoll.submission.usecases.jobs import JobReader
 from atoll.submission.usecases.logs import Logs, LogSource
@@ -59,6 +62,7 @@ async def serve(process: Process[SubmissionSettings]) -> None:
         clock=process.clock,
         ids=process.ids,
         max_queued_jobs=settings.max_queued_jobs,
+        classes=settings.priority_classes,
     )
     process.exits.push_async_callback(built.close)
     _start_loops(process, built, store)
@@ -102,6 +106,7 @@ class Submission:
         clock: Clock,
         ids: Ids,
         max_queued_jobs: int,
+        classes: Iterable[PriorityClass] = DEFAULT_CLASSES,
     ) -> None:
         self.wake = Wake(hints, clock, EVENTS)
         self._notifier = Notifier(hints, PLACEMENT, EVENTS)
@@ -112,7 +117,7 @@ class Submission:
             admission=Admission(store, clock),
             clock=clock,
             ids=ids,
-            profiles=ALL_PROFILES,
+            known=Known(frozenset(ALL_PROFILES), by_name(classes)),
             most_queued=max_queued_jobs,
             committed=telemetry.committed,
         )

@@ -4,11 +4,13 @@ from hypothesis import strategies as st
 
 from atoll.core.model.errors import ErrorCode, InvalidInput
 from atoll.core.model.ids import JobId
+from atoll.core.model.priority import DEFAULT_CLASSES, by_name
 from atoll.core.model.resources import TaskShape
 from atoll.core.model.spec import JobSpec, TaskGroup
-from atoll.submission.usecases.checks import MOST_SPEC_BYTES, check_drafts
+from atoll.submission.usecases.checks import MOST_SPEC_BYTES, Known, check_drafts
 from atoll.submission.usecases.drafts import Draft, expand, find_cycle, with_ids
 
+KNOWN = Known(frozenset(), by_name(DEFAULT_CLASSES))
 GROUP = TaskGroup("main", 1, 1, (TaskShape(1000, 0),), "true")
 
 
@@ -134,12 +136,12 @@ def test_a_cycle_is_found_exactly_when_there_is_one(edges: list[list[int]]) -> N
 )
 def test_a_call_is_bounded(drafts: list[Draft], field: str, code: ErrorCode) -> None:
     with pytest.raises(InvalidInput) as raised:
-        check_drafts(drafts, profiles=())
+        check_drafts(drafts, KNOWN)
     (violation,) = raised.value.violations
     assert (violation.field, raised.value.code) == (field, code)
 
 
 def test_a_call_that_is_all_wrong_gets_a_short_answer() -> None:
     with pytest.raises(InvalidInput) as raised:
-        check_drafts([draft("") for _ in range(1_000)], profiles=())
+        check_drafts([draft("") for _ in range(1_000)], KNOWN)
     assert len(raised.value.violations) == 100

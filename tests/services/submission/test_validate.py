@@ -11,9 +11,18 @@ from hypothesis import strategies as st
 from atoll.core.model.errors import FieldViolation
 from atoll.core.model.ids import JobId, QueueName, Tenant
 from atoll.core.model.job import Queue
+from atoll.core.model.priority import DEFAULT_CLASSES, PriorityClass, by_name, parse_class
 from atoll.core.model.resources import DeviceRequest, TaskShape
-from atoll.core.model.spec import Checkpoint, JobSpec, TaskGroup, Topology
-from atoll.core.model.validate import PRIORITY_CLASSES, check_queue, check_spec
+from atoll.core.model.spec import (
+    AntiAffinity,
+    Checkpoint,
+    Elastic,
+    JobSpec,
+    Spread,
+    TaskGroup,
+    Topology,
+)
+from atoll.core.model.validate import check_queue, check_spec
 
 PROFILES = frozenset({"1g.10gb", "2g.20gb"})
 SHAPE = TaskShape(cpu_milli=1000, memory_bytes=1 << 30)
@@ -55,6 +64,10 @@ def with_device(**changes: Any) -> JobSpec:
         with_device(memory_bytes=1 << 34, blocks=0),
         with_shape(memory_bytes=0),
         with_group(name=""),
+        with_group(spread=Spread("rack", 2)),
+        with_shape(labels_not=(("zone", ""), ("zone", "a"))),
+        replace(SPEC, anti_affinity=AntiAffinity("web", "rack"), preempts=False),
+        replace(SPEC, elastic=Elastic(((1, 1.0), (4, 3.0)), 1e6, 0.0), deadline_at=2e9),
         replace(SPEC, checkpoint=Checkpoint("SIGUSR2", 30.0, 600.0), topology=Topology("rack")),
         replace(SPEC, labels=(("team/a.b", "né ü"),), secrets=(("TOKEN", "a\nb"),)),
         replace(SPEC, priority_class="critical", ports=(1, 65_535), depends_on=(JobId(1),)),
@@ -81,7 +94,17 @@ DEVICE_AT = f"{SHAPE_AT}.device"
         (replace(SPEC, queue=".a"), f"{BASE}.queue"),
         (replace(SPEC, queue=""), f"{BASE}.queue"),
         (replace(SPEC, queue=".".join("abcdefghi")), f"{BASE}.queue"),
-        (replace(SPEC, priority_class="urgent"), f"{BASE}.priority_class"),
+        (replace(SPEC, priority_class="burning"), f"{BASE}.priority_class"),
+        (replace(SPEC, deadline_at=-1.0), f"{BASE}.deadline_at"),
+        (replace(SPEC, restart_cost_s=math.nan), f"{BASE}.restart_cost_s"),
+        (replace(SPEC, anti_affinity=AntiAffinity("")), f"{BASE}.anti_affinity.name"),
+        (replace(SPEC, anti_affinity=AntiAffinity("a", "")), f"{BASE}.anti_affinity.level"),
+        (replace(SPEC, elastic=Elastic((), 1.0)), f"{BASE}.elastic.throughput"),
+        (replace(SPEC, elastic=Elastic(((1, 0.0),), 1.0)), f"{BASE}.elastic.throughput[1]"),
+        (replace(SPEC, elastic=Elastic(((0, 1.0),), 1.0)), f"{BASE}.elastic.throughput[0]"),
+        (replace(SPEC, elastic=Elastic(((1, 1.0),), math.inf)), f"{BASE}.elastic.work"),
+        (with_group(spread=Spread("rack", 0)), f"{BASE}.groups[0].spread.most"),
+        (with_group(spread=Spread("", 1)), f"{BASE}.groups[0].spread.level"),
         (replace(SPEC, groups=()), f"{BASE}.groups"),
         (
             replace(SPEC, groups=tuple(replace(GROUP, name=f"g{i}") for i in range(65))),
@@ -196,9 +219,31 @@ def test_no_text_makes_a_check_fail(text: str) -> None:
 
 
 def test_classes_are_in_order() -> None:
-    order = [PRIORITY_CLASSES[name] for name in ("low", "normal", "high", "critical")]
-    assert order == sorted(set(order))
-    assert PRIORITY_CLASSES["normal"] == 0
+    names = ("low", "normal", "high", "urgent", "critical")
+    classes = by_name(DEFAULT_CLASSES)
+    order = [classes[name].priority for name in names]
+    assert (order, len(classes)) == (sorted(set(order)), len(names))
+    assert classes["normal"].priority == 0
+
+
+@pytest.mark.parametrize("each", DEFAULT_CLASSES, ids=str)
+def test_a_class_is_read_as_it_is_shown(each: PriorityClass) -> None:
+    assert parse_class(str(each)) == each
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a", "a=", "a=x", "a=1:x", "a=1:", "=1", "a b=1", "a=2000000", "a=1.5"]
+)
+def test_what_is_no_class_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"NAME=PRIORITY|no name"):
+        parse_class(text)
+
+
+def test_the_default_class_cannot_be_left_out() -> None:
+    with pytest.raises(ValueError, match="normal"):
+        by_name([PriorityClass("low", 0)])
+    with pytest.raises(ValueError, match="twice"):
+        by_name([PriorityClass("normal", 0), PriorityClass("normal", 1)])
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from atoll.core.model.ids import (
 from atoll.core.model.inventory import Device, NodeInventory
 from atoll.core.model.job import Job
 from atoll.core.model.plan import GangPlacement, TaskPlacement, request_of
+from atoll.core.model.priority import DEFAULT_CLASSES, PriorityClass
 from atoll.core.model.resources import DeviceGrant
 from atoll.placement.usecases.commit import commit_placements
 from atoll.ports.store.common import Fence
@@ -99,7 +100,13 @@ class Caller:
 class World:
     """The service, its store, and everything that a test may do to both."""
 
-    def __init__(self, stores: Stores, *, max_queued_jobs: int = 1_000_000) -> None:
+    def __init__(
+        self,
+        stores: Stores,
+        *,
+        max_queued_jobs: int = 1_000_000,
+        classes: Sequence[PriorityClass] = DEFAULT_CLASSES,
+    ) -> None:
         self.stores = stores
         self.hints = MemoryHints()
         self.logs = FakeLogs()
@@ -112,6 +119,7 @@ class World:
             clock=self.clock,
             ids=self.ids,
             max_queued_jobs=max_queued_jobs,
+            classes=classes,
         )
         self.settings = ServiceSettings(drain_s=0)
         self.server = GrpcServer(

@@ -1,10 +1,11 @@
 """From a parsed spec to the JobSpec of the wire."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from atoll.api.common.v1 import common_pb2 as pb
-from atoll.client.spec.models import Alternative, Group, JobRef, Resources, Spec
+from atoll.client.spec.fields import NOT, JobRef
+from atoll.client.spec.models import Alternative, Group, Resources, Spec, Spread
 from atoll.core.model.resources import ANY_KIND, DeviceRequest
 
 DEFAULT_CPU_MILLI: Final = 1000
@@ -32,6 +33,10 @@ def to_proto(spec: Spec, *, now: float) -> pb.JobSpec:
         checkpoint=_checkpoint(spec),
         on_lost=_ON_LOST[spec.on_lost],
         retries=spec.retries,
+        anti_affinity=_anti_affinity(spec),
+        preemptible=None if spec.preemptible else False,
+        preempts=None if spec.preempts else False,
+        restart_cost_s=spec.restart_cost or 0.0,
     )
 
 
@@ -44,6 +49,7 @@ def _only_group(spec: Spec) -> Group:
         setup=None,
         envs={},
         resources=None,
+        spread=None,
     )
 
 
@@ -57,6 +63,7 @@ def _group(spec: Spec, group: Group) -> pb.TaskGroup:
         run=group.run,
         setup=(spec.setup if group.setup is None else group.setup) or "",
         envs={**spec.envs, **group.envs},
+        spread=_spread(group.spread or spec.spread),
     )
 
 
@@ -66,8 +73,33 @@ def _shapes(resources: Resources) -> Iterator[pb.TaskShape]:
             cpu_milli=alternative.cpus or resources.cpus or DEFAULT_CPU_MILLI,
             memory_bytes=alternative.memory or resources.memory or DEFAULT_MEMORY_BYTES,
             device=_device(resources, alternative),
-            labels={**resources.labels, **alternative.labels},
+            labels=_labels({**resources.labels, **alternative.labels}),
+            labels_not=_labels_not({**resources.labels, **alternative.labels}),
         )
+
+
+def _labels(wishes: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    return {
+        key: text for key, texts in wishes.items() for text in texts if not text.startswith(NOT)
+    }
+
+
+def _labels_not(wishes: Mapping[str, Sequence[str]]) -> list[pb.Label]:
+    return [
+        pb.Label(key=key, value=text.removeprefix(NOT))
+        for key, texts in wishes.items()
+        for text in texts
+        if text.startswith(NOT)
+    ]
+
+
+def _spread(wish: Spread | None) -> pb.Spread | None:
+    return None if wish is None else pb.Spread(level=wish.level, most=wish.most)
+
+
+def _anti_affinity(spec: Spec) -> pb.AntiAffinity | None:
+    wish = spec.anti_affinity
+    return None if wish is None else pb.AntiAffinity(name=wish.name, level=wish.level)
 
 
 def _device(resources: Resources, alternative: Alternative) -> pb.DeviceRequest | None:

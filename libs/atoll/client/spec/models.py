@@ -3,135 +3,43 @@
 These models only parse. What keys mean together is in `rules`, the way to the wire in `convert`.
 """
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from atoll.client.spec import quantities
-from atoll.client.spec.accelerators import parse_accelerators
-from atoll.core.model.resources import DeviceRequest
+from atoll.client.spec.fields import (
+    Accelerators,
+    Begin,
+    Bytes,
+    Count,
+    Cpus,
+    Dependencies,
+    LabelWish,
+    Name,
+    NotYet,
+    Ports,
+    QueuePath,
+    Script,
+    Seconds,
+    Signal,
+    Text,
+    Variable,
+)
+from atoll.core.model.priority import DEFAULT_CLASS
+from atoll.core.model.spec import NODE_LEVEL
 from atoll.core.model.validate import (
     MOST_DEPENDENCIES,
     MOST_GROUPS,
     MOST_PORTS,
     MOST_RETRIES,
     MOST_SHAPES,
-    SIGNALS,
-)
-from atoll.core.model.validate_shape import MOST_TASKS
-from atoll.core.model.validate_text import (
-    A_NAME,
-    A_QUEUE,
-    A_VARIABLE,
-    MOST_NAME,
-    MOST_QUEUE,
-    MOST_VARIABLE_NAME,
-    NAME,
-    QUEUE,
-    VARIABLE,
 )
 
 NOT_YET: Final = ("image", "mounts", "workdir", "deadline", "reservation", "burst")
 
 
-def _text(value: object) -> str:
-    if isinstance(value, bool | float):
-        shown = str(value).lower() if isinstance(value, bool) else str(value)
-        raise ValueError(f'put it in quotes to say which text is meant, such as "{shown}"')
-    if not isinstance(value, int | str):
-        raise ValueError("must be a text")
-    text = str(value)
-    if "\0" in text:
-        raise ValueError("must not contain a NUL character")
-    return text
-
-
-def _name(value: object) -> str:
-    if len(text := _text(value)) > MOST_NAME or not NAME.fullmatch(text):
-        raise ValueError(f"use 1 to {MOST_NAME} {A_NAME}")
-    return text
-
-
-def _queue(value: object) -> str:
-    if len(text := _text(value)) > MOST_QUEUE or not QUEUE.fullmatch(text):
-        raise ValueError(f"use a path such as team.project: {A_QUEUE}")
-    return text
-
-
-def _script(value: object) -> str:
-    if not (text := _text(value)).strip():
-        raise ValueError("is empty; write the command to run")
-    return text
-
-
-def _variable(value: object) -> str:
-    if len(text := _text(value)) > MOST_VARIABLE_NAME or not VARIABLE.fullmatch(text):
-        raise ValueError(f"`{text[:40]}` is no name of an environment variable: use {A_VARIABLE}")
-    return text
-
-
-def _signal(value: object) -> str:
-    text = _text(value).upper()
-    name = text if text.startswith("SIG") else f"SIG{text}"
-    if name not in SIGNALS:
-        raise ValueError(f"use one of {', '.join(sorted(SIGNALS))}")
-    return name
-
-
-def _job_ref(value: object) -> int | str:
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-        return value
-    if isinstance(value, str) and NAME.fullmatch(value):
-        return value
-    raise ValueError("give the number of a job, or the name of one that is submitted with it")
-
-
-def _listed(value: object) -> object:
-    return [value] if isinstance(value, int | str) else value
-
-
-_AMOUNT: Final = {"type": ["string", "number"]}
-
-Text = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": ["string", "integer"]})]
-Name = Annotated[
-    str, BeforeValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^{NAME.pattern}$"})
-]
-QueuePath = Annotated[
-    str,
-    BeforeValidator(_queue),
-    WithJsonSchema({"type": "string", "maxLength": MOST_QUEUE, "pattern": f"^{QUEUE.pattern}$"}),
-]
-Script = Annotated[
-    str, BeforeValidator(_script), WithJsonSchema({"type": "string", "minLength": 1})
-]
-Variable = Annotated[
-    str,
-    BeforeValidator(_variable),
-    WithJsonSchema({"type": "string", "pattern": f"^{VARIABLE.pattern}$"}),
-]
-Cpus = Annotated[int, BeforeValidator(quantities.cpu_milli), WithJsonSchema(_AMOUNT)]
-Bytes = Annotated[int, BeforeValidator(quantities.memory_bytes), WithJsonSchema({"type": "string"})]
-Seconds = Annotated[float, BeforeValidator(quantities.duration_s), WithJsonSchema(_AMOUNT)]
-Begin = Annotated[
-    quantities.Begin, BeforeValidator(quantities.begin), WithJsonSchema({"type": "string"})
-]
-Accelerators = Annotated[
-    DeviceRequest,
-    BeforeValidator(parse_accelerators),
-    WithJsonSchema({"type": ["string", "number", "object"], "maxProperties": 1}),
-]
-Signal = Annotated[str, BeforeValidator(_signal), WithJsonSchema({"type": "string"})]
-Count = Annotated[int, Field(strict=True, ge=1, le=MOST_TASKS)]
-Port = Annotated[int, Field(strict=True, ge=1, le=65_535)]
-Ports = Annotated[list[Port], BeforeValidator(_listed)]
-JobRef = Annotated[
-    int | str, BeforeValidator(_job_ref), WithJsonSchema({"type": ["integer", "string"]})
-]
-Dependencies = Annotated[list[JobRef], BeforeValidator(_listed)]
-NotYet = Annotated[
-    Any,
-    WithJsonSchema({"type": "null", "description": "Not supported yet; refused when it is given."}),
-]
+def _anti_affinity(value: object) -> object:
+    return {"name": value} if isinstance(value, str) else value
 
 
 class Strict(BaseModel):
@@ -153,8 +61,8 @@ class Alternative(Strict):
     """CPUs: `2`, `0.5`, `500m`; 1 when left out."""
     memory: Bytes | None = None
     """Memory with its unit: `16GiB`; 1GiB when left out."""
-    labels: dict[Text, Text] = Field(default_factory=dict)
-    """Node labels that must match."""
+    labels: dict[Text, LabelWish] = Field(default_factory=dict)
+    """Node labels that must match; `!a`: any value but `a`; `!`: not there; a list: all of them."""
 
 
 class Resources(Alternative):
@@ -171,6 +79,24 @@ class Gang(Strict):
     """The job may start with this many."""
     max: Count
     """Tasks wanted."""
+
+
+class Spread(Strict):
+    """How many tasks one domain may have."""
+
+    level: Name = NODE_LEVEL
+    """Level of the domain, such as `rack`; `node`: each node is one."""
+    most: Count = 1
+    """Tasks of a group that one domain may have."""
+
+
+class AntiAffinity(Strict):
+    """Keeps jobs of one queue apart."""
+
+    name: Name
+    """Jobs of one queue that give the same name never share a domain."""
+    level: Name = NODE_LEVEL
+    """Level of the domain, such as `rack`; `node`: each node is one."""
 
 
 class Group(Strict):
@@ -190,6 +116,8 @@ class Group(Strict):
     """Environment, on top of the job's."""
     resources: Resources | None = None
     """What a task takes; the job's own when left out."""
+    spread: Spread | None = None
+    """How many of its tasks one domain may have; the job's own when left out."""
 
 
 class Topology(Strict):
@@ -219,8 +147,8 @@ class Spec(Strict):
     """Name; from the file or the command when left out."""
     queue: QueuePath = "default"
     """Queue."""
-    priority_class: Literal["low", "normal", "high", "critical"] = "normal"
-    """Priority class."""
+    priority_class: Name = DEFAULT_CLASS
+    """Priority class, one of those that the platform is set up with."""
     labels: dict[Text, Text] = Field(default_factory=dict)
     """Labels to find the job by."""
     num_nodes: Count | None = None
@@ -253,6 +181,16 @@ class Spec(Strict):
     """Number of copies; each is a job of its own and finds its place in ATOLL_ARRAY_INDEX."""
     topology: Topology | None = None
     """All tasks inside one domain."""
+    spread: Spread | None = None
+    """How many tasks of a group one domain may have."""
+    anti_affinity: Annotated[AntiAffinity, BeforeValidator(_anti_affinity)] | None = None
+    """A name; jobs of one queue that give the same one never share a node."""
+    preemptible: Annotated[bool, Field(strict=True)] = True
+    """False: never stopped for others; such a job runs inside its queue's deserved share only."""
+    preempts: Annotated[bool, Field(strict=True)] = True
+    """False: it stops nobody, whatever its priority."""
+    restart_cost: Seconds | None = None
+    """From a new start until it goes on where its last checkpoint was."""
     checkpoint: Checkpoint | None = None
     """How a run is told to save its work before it is stopped."""
     on_lost: Literal["hold", "requeue"] = "hold"

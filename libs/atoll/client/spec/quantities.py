@@ -9,8 +9,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
-from atoll.core.model.validate import MOST_SECONDS
 from atoll.core.model.validate_shape import MOST_CPU_MILLI, MOST_MEMORY_BYTES
+from atoll.core.model.validate_wishes import MOST_SECONDS
 
 _NUMBER: Final = re.compile(r"\d{1,18}(\.\d{1,9})?")
 _UNITS: Final = {

@@ -10,11 +10,13 @@ from pydantic_core import ErrorDetails
 from atoll.client.spec.models import (
     NOT_YET,
     Alternative,
+    AntiAffinity,
     Checkpoint,
     Gang,
     Group,
     Resources,
     Spec,
+    Spread,
     Topology,
 )
 from atoll.client.spec.reader import Path
@@ -22,11 +24,13 @@ from atoll.core.model.errors import ErrorCode, FieldViolation
 
 _MODELS: Final[Mapping[str, type[BaseModel]]] = {
     "": Spec,
+    "anti_affinity": AntiAffinity,
     "any_of": Alternative,
     "checkpoint": Checkpoint,
     "gang": Gang,
     "groups": Group,
     "resources": Resources,
+    "spread": Spread,
     "topology": Topology,
 }
 _MESSAGES: Final = {

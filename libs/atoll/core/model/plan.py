@@ -10,7 +10,7 @@ from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId, QueueNam
 from atoll.core.model.lifecycle import StopCause
 from atoll.core.model.reason import Reason
 from atoll.core.model.resources import DeviceGrant, TaskShape
-from atoll.core.model.spec import Elastic, JobSpec, OnLost, Topology
+from atoll.core.model.spec import AntiAffinity, Elastic, JobSpec, OnLost, Spread, Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,7 @@ class GroupRequest:
     min_count: int
     shapes: tuple[TaskShape, ...]
     """Alternatives in order of preference."""
+    spread: Spread | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class RunTerms:
     grace_s: float = 0.0
     """From the order to stop until nothing of it runs any more, at most."""
     preemptible: bool = True
+    preempts: bool = True
+    """False: it stops nobody, whatever its priority."""
     elastic: Elastic | None = None
 
 
@@ -47,6 +50,7 @@ class GangRequest:
     needs_guard: bool = False
     """`on_lost: requeue`: only clusters whose backend can stop a run by itself."""
     terms: RunTerms = RunTerms()
+    anti_affinity: AntiAffinity | None = None
 
 
 STEPS_PER_DOUBLING: Final = 8
@@ -55,12 +59,13 @@ LEAST_IMMUNITY_S: Final = 600.0
 
 def request_of(spec: JobSpec) -> GangRequest:
     """The part of a spec that decides where and when it fits."""
-    groups = tuple(GroupRequest(g.count, g.min_count, g.shapes) for g in spec.groups)
+    groups = tuple(GroupRequest(g.count, g.min_count, g.shapes, g.spread) for g in spec.groups)
     return GangRequest(
         groups,
         spec.topology,
         needs_guard=spec.on_lost is OnLost.REQUEUE,
         terms=_terms(spec),
+        anti_affinity=spec.anti_affinity,
     )
 
 
@@ -80,6 +85,7 @@ def _terms(spec: JobSpec) -> RunTerms:
         restart_cost_s=spec.restart_cost_s,
         grace_s=spec.grace_s + (checkpoint.grace_s if checkpoint else 0.0),
         preemptible=spec.preemptible,
+        preempts=spec.preempts,
         elastic=spec.elastic,
     )
 
@@ -262,6 +268,8 @@ class Waiting:
     request: GangRequest
     jobs: int
     reasons: tuple[Reason, ...]
+    again: bool = False
+    """It is worth another try in the next cycle, even if nothing changes."""
 
 
 @dataclass(frozen=True, slots=True)

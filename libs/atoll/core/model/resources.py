@@ -41,6 +41,8 @@ class TaskShape:
     device: DeviceRequest | None = None
     labels: tuple[tuple[str, str], ...] = ()
     """Node labels that must match, sorted by key."""
+    labels_not: tuple[tuple[str, str], ...] = ()
+    """Node labels that must not be there, sorted; without a value: the key must not be."""
 
 
 @dataclass(frozen=True, slots=True)

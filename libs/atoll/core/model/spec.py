@@ -2,6 +2,7 @@
 
 import enum
 from dataclasses import dataclass
+from typing import Final
 
 from atoll.core.model.ids import JobId
 from atoll.core.model.resources import TaskShape
@@ -12,6 +13,26 @@ class OnLost(enum.StrEnum):
 
     HOLD = "hold"
     REQUEUE = "requeue"
+
+
+NODE_LEVEL: Final = "node"
+"""The level below all others: every node is a domain of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """At most `most` tasks of a group in one domain of a level."""
+
+    level: str
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class AntiAffinity:
+    """Jobs of one queue that give the same name never share a domain of the level."""
+
+    name: str
+    level: str = NODE_LEVEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +49,7 @@ class TaskGroup:
     run: str
     setup: str = ""
     envs: tuple[tuple[str, str], ...] = ()
+    spread: Spread | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +101,8 @@ class JobSpec:
     deadline_at: float = 0.0
     """Unix seconds by which it should have ended; 0: none."""
     elastic: Elastic | None = None
+    preempts: bool = True
+    """False: it stops nobody, whatever its priority. Its priority class may say so for it."""
     preemptible: bool = True
     """False: never a victim; such a job may only run inside its queue's deserved share."""
     restart_cost_s: float = 0.0
@@ -90,6 +114,7 @@ class JobSpec:
     array_id: JobId | None = None
     array_index: int = 0
     topology: Topology | None = None
+    anti_affinity: AntiAffinity | None = None
     checkpoint: Checkpoint | None = None
     on_lost: OnLost = OnLost.HOLD
     retries: int = 0

@@ -10,7 +10,8 @@ from typing import Final
 from atoll.core.model.errors import FieldViolation
 from atoll.core.model.ids import JobId
 from atoll.core.model.job import Queue
-from atoll.core.model.spec import Checkpoint, JobSpec, TaskGroup
+from atoll.core.model.priority import DEFAULT_CLASSES
+from atoll.core.model.spec import JobSpec, TaskGroup
 from atoll.core.model.validate_faults import Faults
 from atoll.core.model.validate_queue import MOST_BLOCKS, check_shares
 from atoll.core.model.validate_shape import MOST_TASKS, check_shape
@@ -23,22 +24,12 @@ from atoll.core.model.validate_text import (
     check_queue_name,
     check_script,
     check_text,
-    check_topology_level,
 )
+from atoll.core.model.validate_wishes import check_spread, check_wishes
 
-PRIORITY_CLASSES: Final = {"low": -1000, "normal": 0, "high": 1000, "critical": 2000}
-"""Priorities by class; higher goes first."""
+DEFAULT_NAMES: Final = frozenset(each.name for each in DEFAULT_CLASSES)
+"""Of the priority classes, where nobody set up others."""
 
-SIGNALS: Final = frozenset({
-    "SIGHUP", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGTERM", "SIGCONT",
-    "SIGURG", "SIGXCPU", "SIGWINCH",
-})  # fmt: skip
-"""Signals that a run can be told to save its work with."""
-
-YEAR_S: Final = 366 * 86_400
-MOST_SECONDS: Final = 10 * YEAR_S
-MOST_GRACE_S: Final = 86_400
-MOST_UNIX_S: Final = 253_402_300_799  # the end of the year 9999
 MOST_GROUPS: Final = 64
 MOST_SHAPES: Final = 16
 MOST_PORTS: Final = 64
@@ -48,24 +39,29 @@ MOST_DESCRIPTION: Final = 4_096
 INT32: Final = (1 << 31) - 1
 
 
-def check_spec(spec: JobSpec, *, at: str, profiles: Collection[str]) -> list[FieldViolation]:
-    """Every rule that a spec breaks. `at` is its path; `profiles` are the MIG profiles known."""
+def check_spec(
+    spec: JobSpec,
+    *,
+    at: str,
+    profiles: Collection[str],
+    classes: Collection[str] = DEFAULT_NAMES,
+) -> list[FieldViolation]:
+    """Every rule that a spec breaks.
+
+    `at` is its path; `profiles` are the MIG profiles known, `classes` the priority classes.
+    """
     faults = Faults()
     dot = f"{at}." if at else ""
     check_job_name(faults, f"{dot}name", spec.name)
     check_queue_name(faults, f"{dot}queue", spec.queue)
-    faults.one_of(f"{dot}priority_class", spec.priority_class, PRIORITY_CLASSES)
+    faults.one_of(f"{dot}priority_class", spec.priority_class, classes)
     _check_groups(faults, dot, spec, profiles=profiles)
     check_labels(faults, f"{dot}labels", spec.labels)
     check_environment(faults, f"{dot}secrets", spec.secrets)
     check_path(faults, f"{dot}output", spec.output)
     _check_ports(faults, f"{dot}ports", spec.ports)
-    _check_times(faults, dot, spec)
+    check_wishes(faults, dot, spec)
     _check_dependencies(faults, f"{dot}depends_on", spec.depends_on)
-    if spec.topology is not None:
-        check_topology_level(faults, f"{dot}topology.level", spec.topology.level)
-    if spec.checkpoint is not None:
-        _check_checkpoint(faults, f"{dot}checkpoint", spec.checkpoint)
     faults.number(f"{dot}retries", spec.retries, least=0, most=MOST_RETRIES)
     return faults.found
 
@@ -104,6 +100,8 @@ def _check_group(faults: Faults, at: str, group: TaskGroup, *, profiles: Collect
     check_script(faults, f"{at}.run", group.run)
     check_script(faults, f"{at}.setup", group.setup)
     check_environment(faults, f"{at}.envs", group.envs)
+    if group.spread is not None:
+        check_spread(faults, f"{at}.spread", group.spread)
 
 
 def _check_group_names(faults: Faults, dot: str, groups: tuple[TaskGroup, ...]) -> None:
@@ -122,20 +120,8 @@ def _check_ports(faults: Faults, at: str, ports: tuple[int, ...]) -> None:
         faults.add(at, "a port is listed twice")
 
 
-def _check_times(faults: Faults, dot: str, spec: JobSpec) -> None:
-    faults.number(f"{dot}time_limit_s", spec.time_limit_s, least=0, most=MOST_SECONDS)
-    faults.number(f"{dot}begin_at", spec.begin_at, least=0, most=MOST_UNIX_S)
-    faults.number(f"{dot}grace_s", spec.grace_s, least=0, most=MOST_GRACE_S)
-
-
 def _check_dependencies(faults: Faults, at: str, wanted: tuple[JobId, ...]) -> None:
     faults.length(at, len(wanted), least=0, most=MOST_DEPENDENCIES, of="dependencies")
     for job in wanted:
         if job <= 0:
             faults.add(at, f"{job} is no job id")
-
-
-def _check_checkpoint(faults: Faults, at: str, checkpoint: Checkpoint) -> None:
-    faults.one_of(f"{at}.signal", checkpoint.signal, SIGNALS)
-    faults.number(f"{at}.grace_s", checkpoint.grace_s, least=0, most=MOST_GRACE_S)
-    faults.number(f"{at}.interval_s", checkpoint.interval_s, least=0, most=MOST_SECONDS)

@@ -116,7 +116,7 @@ def _check_within_limits(faults: Faults, at: str, queue: Queue) -> None:
                 f"deserves {devices(blocks)} {kind}, but its limit is {devices(limit)}",
             )
     total = sum(blocks for _, blocks in queue.deserved)
-    if queue.device_limit and total > queue.device_limit:
+    if total and 0 < queue.device_limit < total:
         faults.add(
             at,
             f"deserves {devices(total)} devices in all, but its device limit is "

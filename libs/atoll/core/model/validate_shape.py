@@ -19,6 +19,7 @@ def check_shape(faults: Faults, at: str, shape: TaskShape, *, profiles: Collecti
     faults.number(f"{at}.cpu_milli", shape.cpu_milli, least=1, most=MOST_CPU_MILLI)
     faults.number(f"{at}.memory_bytes", shape.memory_bytes, least=0, most=MOST_MEMORY_BYTES)
     check_labels(faults, f"{at}.labels", shape.labels)
+    check_labels(faults, f"{at}.labels_not", shape.labels_not)
     if shape.device is not None:
         _check_device(faults, f"{at}.device", shape.device, profiles=profiles)
 

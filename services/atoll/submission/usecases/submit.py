@@ -4,7 +4,7 @@ What depends on the store (queues, dependencies, capacity) may have changed sinc
 for the first time: a repeated call finds its jobs even when it would be refused by now.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,7 +24,7 @@ from atoll.ports.store.retry import retrying
 from atoll.ports.store.submission import SubmissionStore
 from atoll.submission.usecases.actor import Actor
 from atoll.submission.usecases.admission import Admission
-from atoll.submission.usecases.checks import check_drafts
+from atoll.submission.usecases.checks import Known, check_drafts, ranked
 from atoll.submission.usecases.dependencies import check_dependencies
 from atoll.submission.usecases.drafts import Draft, Member, expand
 from atoll.submission.usecases.group_commit import GroupCommit
@@ -60,8 +60,8 @@ class Submission:
 class Submitter:
     """Takes jobs in.
 
-    `profiles` are the MIG profiles that exist anywhere; `most_queued` is the bound of queues that
-    have none of their own; `committed` is told of each transaction: jobs in it, seconds.
+    `known` are the names that specs may use; `most_queued` is the bound of queues that have none
+    of their own; `committed` is told of each transaction: jobs in it, seconds.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Submitter:
         admission: Admission,
         clock: Clock,
         ids: Ids,
-        profiles: Collection[str],
+        known: Known,
         most_queued: int,
         committed: Callable[[int, float], None],
     ) -> None:
@@ -81,7 +81,7 @@ class Submitter:
         self._admission = admission
         self._clock = clock
         self._ids = ids
-        self._profiles = frozenset(profiles)
+        self._known = known
         self._most_queued = most_queued
         self._committed = committed
         self._commits: GroupCommit[Call, Submitted] = GroupCommit(
@@ -93,9 +93,9 @@ class Submitter:
 
     async def submit(self, actor: Actor, submission: Submission) -> Submitted:
         """Write the jobs of a call, or find those that an earlier call of its key wrote."""
-        members = self._checked(submission.drafts)
+        drafts, members = self._checked(submission.drafts)
         try:
-            shards = await self._admitted(actor, submission.drafts, members)
+            shards = await self._admitted(actor, drafts, members)
             call = self._call(actor, submission, members=members, shards=shards)
             return await self._commits.submit(call)
         except MAY_HAVE_CHANGED as refusal:
@@ -106,15 +106,16 @@ class Submitter:
 
     async def check(self, actor: Actor, submission: Submission) -> None:
         """All that `submit` would check; nothing is written."""
-        members = self._checked(submission.drafts)
-        shards = await self._admitted(actor, submission.drafts, members)
+        drafts, members = self._checked(submission.drafts)
+        shards = await self._admitted(actor, drafts, members)
         call = self._call(actor, submission, members=members, shards=shards)
         async with self._store.begin() as tx:
             await check_calls(tx, [call], most_queued=self._most_queued)
 
-    def _checked(self, drafts: Sequence[Draft]) -> tuple[Member, ...]:
-        check_drafts(drafts, profiles=self._profiles)
-        return expand(drafts)
+    def _checked(self, drafts: Sequence[Draft]) -> tuple[list[Draft], tuple[Member, ...]]:
+        check_drafts(drafts, self._known)
+        ready = [ranked(draft, self._known.classes) for draft in drafts]
+        return ready, expand(ready)
 
     async def _admitted(
         self, actor: Actor, drafts: Sequence[Draft], members: Sequence[Member]

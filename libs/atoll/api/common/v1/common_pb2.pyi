@@ -155,6 +155,7 @@ class TaskShape(_message.Message):
     MEMORY_BYTES_FIELD_NUMBER: _builtins.int
     DEVICE_FIELD_NUMBER: _builtins.int
     LABELS_FIELD_NUMBER: _builtins.int
+    LABELS_NOT_FIELD_NUMBER: _builtins.int
     cpu_milli: _builtins.int
     """CPU in thousandths of a core."""
     memory_bytes: _builtins.int
@@ -167,6 +168,10 @@ class TaskShape(_message.Message):
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Node labels that must match."""
 
+    @_builtins.property
+    def labels_not(self) -> _containers.RepeatedCompositeFieldContainer[Global___Label]:
+        """Node labels that must not be there."""
+
     def __init__(
         self,
         *,
@@ -174,14 +179,41 @@ class TaskShape(_message.Message):
         memory_bytes: _builtins.int = ...,
         device: Global___DeviceRequest | None = ...,
         labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        labels_not: _abc.Iterable[Global___Label] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["device", b"device"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cpu_milli", b"cpu_milli", "device", b"device", "labels", b"labels", "memory_bytes", b"memory_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cpu_milli", b"cpu_milli", "device", b"device", "labels", b"labels", "labels_not", b"labels_not", "memory_bytes", b"memory_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___TaskShape: _TypeAlias = TaskShape  # noqa: Y015
+
+@_typing.final
+class Label(_message.Message):
+    """A label of a node."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEY_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    key: _builtins.str
+    """Key."""
+    value: _builtins.str
+    """Value; empty: whatever it is."""
+    def __init__(
+        self,
+        *,
+        key: _builtins.str = ...,
+        value: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Label: _TypeAlias = Label  # noqa: Y015
 
 @_typing.final
 class TaskGroup(_message.Message):
@@ -216,6 +248,7 @@ class TaskGroup(_message.Message):
     RUN_FIELD_NUMBER: _builtins.int
     SETUP_FIELD_NUMBER: _builtins.int
     ENVS_FIELD_NUMBER: _builtins.int
+    SPREAD_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name within the job."""
     count: _builtins.int
@@ -234,6 +267,10 @@ class TaskGroup(_message.Message):
     def envs(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Environment of the tasks."""
 
+    @_builtins.property
+    def spread(self) -> Global___Spread:
+        """How many of its tasks one domain may have."""
+
     def __init__(
         self,
         *,
@@ -244,14 +281,121 @@ class TaskGroup(_message.Message):
         run: _builtins.str = ...,
         setup: _builtins.str = ...,
         envs: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        spread: Global___Spread | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["spread", b"spread"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "envs", b"envs", "min_count", b"min_count", "name", b"name", "run", b"run", "setup", b"setup", "shapes", b"shapes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "envs", b"envs", "min_count", b"min_count", "name", b"name", "run", b"run", "setup", b"setup", "shapes", b"shapes", "spread", b"spread"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___TaskGroup: _TypeAlias = TaskGroup  # noqa: Y015
+
+@_typing.final
+class Spread(_message.Message):
+    """A bound of the tasks of a group in one domain."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LEVEL_FIELD_NUMBER: _builtins.int
+    MOST_FIELD_NUMBER: _builtins.int
+    level: _builtins.str
+    """Level of the domain, such as `rack`; `node`: every node is a domain of its own."""
+    most: _builtins.int
+    """Tasks of the group that one domain may have."""
+    def __init__(
+        self,
+        *,
+        level: _builtins.str = ...,
+        most: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["level", b"level", "most", b"most"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Spread: _TypeAlias = Spread  # noqa: Y015
+
+@_typing.final
+class AntiAffinity(_message.Message):
+    """Keeps jobs of one queue apart."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    LEVEL_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Jobs of one queue that give the same name never share a domain."""
+    level: _builtins.str
+    """Level of the domain; empty: `node`."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        level: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["level", b"level", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AntiAffinity: _TypeAlias = AntiAffinity  # noqa: Y015
+
+@_typing.final
+class Elastic(_message.Message):
+    """How fast a job runs at each size, so that its share may grow and shrink while it runs."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class ThroughputEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.int
+        value: _builtins.float
+        def __init__(
+            self,
+            *,
+            key: _builtins.int = ...,
+            value: _builtins.float = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    THROUGHPUT_FIELD_NUMBER: _builtins.int
+    WORK_FIELD_NUMBER: _builtins.int
+    RESCALE_COST_S_FIELD_NUMBER: _builtins.int
+    work: _builtins.float
+    """Work to be done, in the unit of the throughput."""
+    rescale_cost_s: _builtins.float
+    """Seconds for which nothing is done after each change of size; not given: 30."""
+    @_builtins.property
+    def throughput(self) -> _containers.ScalarMap[_builtins.int, _builtins.float]:
+        """Work per second by number of tasks; between two sizes the lower one counts."""
+
+    def __init__(
+        self,
+        *,
+        throughput: _abc.Mapping[_builtins.int, _builtins.float] | None = ...,
+        work: _builtins.float = ...,
+        rescale_cost_s: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_rescale_cost_s", b"_rescale_cost_s", "rescale_cost_s", b"rescale_cost_s"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_rescale_cost_s", b"_rescale_cost_s", "rescale_cost_s", b"rescale_cost_s", "throughput", b"throughput", "work", b"work"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__rescale_cost_s: _TypeAlias = _typing.Literal["rescale_cost_s"]  # noqa: Y015
+    _WhichOneofArgType__rescale_cost_s: _TypeAlias = _typing.Literal["_rescale_cost_s", b"_rescale_cost_s"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__rescale_cost_s) -> _WhichOneofReturnType__rescale_cost_s | None: ...
+
+Global___Elastic: _TypeAlias = Elastic  # noqa: Y015
 
 @_typing.final
 class Topology(_message.Message):
@@ -400,12 +544,18 @@ class JobSpec(_message.Message):
     ON_LOST_FIELD_NUMBER: _builtins.int
     RETRIES_FIELD_NUMBER: _builtins.int
     GRACE_S_FIELD_NUMBER: _builtins.int
+    DEADLINE_AT_FIELD_NUMBER: _builtins.int
+    ELASTIC_FIELD_NUMBER: _builtins.int
+    PREEMPTIBLE_FIELD_NUMBER: _builtins.int
+    RESTART_COST_S_FIELD_NUMBER: _builtins.int
+    ANTI_AFFINITY_FIELD_NUMBER: _builtins.int
+    PREEMPTS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name; letters, digits, `.`, `_`, `-`, at most 128."""
     queue: _builtins.str
     """Queue; empty: `default`."""
     priority_class: _builtins.str
-    """Priority class: `low`, `normal`, `high` or `critical`; empty: `normal`."""
+    """Priority class, one of those that the service is set up with; empty: `normal`."""
     output: _builtins.str
     """Path pattern for captured output (`%j` job, `%t` rank); empty: the agent's own folder."""
     time_limit_s: _builtins.float
@@ -420,6 +570,14 @@ class JobSpec(_message.Message):
     """How often a failed run is tried again."""
     grace_s: _builtins.float
     """Seconds from SIGTERM to SIGKILL; 0: 10."""
+    deadline_at: _builtins.float
+    """Unix seconds by which it should have ended; 0: none."""
+    preemptible: _builtins.bool
+    """False: it is never stopped for others, and runs inside its queue's deserved share only."""
+    restart_cost_s: _builtins.float
+    """Seconds from a new start until it goes on where its last checkpoint was."""
+    preempts: _builtins.bool
+    """False: it stops nobody, whatever its priority; its priority class may say so for it."""
     @_builtins.property
     def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___TaskGroup]:
         """Task groups; at least one."""
@@ -448,6 +606,14 @@ class JobSpec(_message.Message):
     def checkpoint(self) -> Global___Checkpoint:
         """Checkpointing."""
 
+    @_builtins.property
+    def elastic(self) -> Global___Elastic:
+        """Throughput per size, for a job that may grow and shrink while it runs."""
+
+    @_builtins.property
+    def anti_affinity(self) -> Global___AntiAffinity:
+        """Jobs that it must be kept apart from."""
+
     def __init__(
         self,
         *,
@@ -468,12 +634,25 @@ class JobSpec(_message.Message):
         on_lost: Global___OnLost.ValueType = ...,
         retries: _builtins.int = ...,
         grace_s: _builtins.float = ...,
+        deadline_at: _builtins.float = ...,
+        elastic: Global___Elastic | None = ...,
+        preemptible: _builtins.bool | None = ...,
+        restart_cost_s: _builtins.float = ...,
+        anti_affinity: Global___AntiAffinity | None = ...,
+        preempts: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["checkpoint", b"checkpoint", "topology", b"topology"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_preemptible", b"_preemptible", "_preempts", b"_preempts", "anti_affinity", b"anti_affinity", "checkpoint", b"checkpoint", "elastic", b"elastic", "preemptible", b"preemptible", "preempts", b"preempts", "topology", b"topology"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["array", b"array", "begin_at", b"begin_at", "checkpoint", b"checkpoint", "depends_on", b"depends_on", "grace_s", b"grace_s", "groups", b"groups", "labels", b"labels", "name", b"name", "on_lost", b"on_lost", "output", b"output", "ports", b"ports", "priority_class", b"priority_class", "queue", b"queue", "retries", b"retries", "secrets", b"secrets", "time_limit_s", b"time_limit_s", "topology", b"topology"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_preemptible", b"_preemptible", "_preempts", b"_preempts", "anti_affinity", b"anti_affinity", "array", b"array", "begin_at", b"begin_at", "checkpoint", b"checkpoint", "deadline_at", b"deadline_at", "depends_on", b"depends_on", "elastic", b"elastic", "grace_s", b"grace_s", "groups", b"groups", "labels", b"labels", "name", b"name", "on_lost", b"on_lost", "output", b"output", "ports", b"ports", "preemptible", b"preemptible", "preempts", b"preempts", "priority_class", b"priority_class", "queue", b"queue", "restart_cost_s", b"restart_cost_s", "retries", b"retries", "secrets", b"secrets", "time_limit_s", b"time_limit_s", "topology", b"topology"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__preemptible: _TypeAlias = _typing.Literal["preemptible"]  # noqa: Y015
+    _WhichOneofArgType__preemptible: _TypeAlias = _typing.Literal["_preemptible", b"_preemptible"]  # noqa: Y015
+    _WhichOneofReturnType__preempts: _TypeAlias = _typing.Literal["preempts"]  # noqa: Y015
+    _WhichOneofArgType__preempts: _TypeAlias = _typing.Literal["_preempts", b"_preempts"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__preemptible) -> _WhichOneofReturnType__preemptible | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__preempts) -> _WhichOneofReturnType__preempts | None: ...
 
 Global___JobSpec: _TypeAlias = JobSpec  # noqa: Y015
 
