@@ -36,6 +36,7 @@ JOB_EVENTS = {
 ATTEMPT_EVENTS = {
     AttemptEvent.ACCEPTED: "the agent found what was decided and took it on",
     AttemptEvent.STARTED: "all its tasks run",
+    AttemptEvent.RESIZED: "it runs with other tasks than before, as a decision told it to",
     AttemptEvent.FINISHED: "its tasks ended by themselves",
     AttemptEvent.STOPPED: "it was told to stop, does not run and never will",
     AttemptEvent.REJECTED: "the agent cannot honour it; nothing of it runs or will",

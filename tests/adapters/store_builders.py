@@ -205,6 +205,8 @@ async def report(store: Store, number: AttemptId, event: AttemptEvent, **given: 
         await tx.update_attempts([outcome.attempt])
         if outcome.attempt.ended_at:
             await tx.end_allocations([number])
+        if event is AttemptEvent.RESIZED:
+            await tx.set_tasks([outcome.attempt])
         if event is AttemptEvent.REJECTED:
             await tx.note_rejections([told])
         await tx.changed([

@@ -275,3 +275,22 @@ async def test_a_kind_may_have_any_name(world: StoreWorld) -> None:
     await cluster_with(world.store, replace(node("n1"), devices=(strange,)))
     [totals] = await world.store.submission.cluster_totals()
     assert dict(totals.free_blocks) == {'a"b\\c,{d}': 100}
+
+
+async def test_tasks_that_ended_give_back_what_they_held(world: StoreWorld) -> None:
+    store = world.store
+    await cluster_with(store, node("n"))
+    (at,) = (await node_ids(store)).values()
+    (first,) = await submit(store, 1)
+    one = placement(first, at, gpus=[0])
+    two = replace(one.tasks[0], rank=1, devices=(DeviceGrant(1, 100),))
+    await place(store, await lead(store), replace(one, tasks=(*one.tasks, two)))
+    async with store.dispatch.begin() as tx:
+        rows = await tx.lock_attempts([one.attempt])
+        await tx.set_tasks([replace(rows[one.attempt], tasks=(two,))])
+        await tx.set_tasks([])
+    held = await store.placement.allocations(DEFAULT_SHARD)
+    assert {row.rank for row in held} == {1}
+    assert {row.device.index for row in held if row.device is not None} == {1}
+    stored = (await store.submission.last_attempts([first.id]))[first.id]
+    assert (stored.tasks, stored.revision) == ((two,), rows[one.attempt].revision + 1)

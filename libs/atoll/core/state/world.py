@@ -6,25 +6,29 @@ or freezes. A snapshot, once taken, is independent of it.
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 
 import numpy as np
 
-from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId, QueueName
+from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId, QueueName, job_of
 from atoll.core.model.inventory import Avoidance, Cluster, ClusterState, Node
 from atoll.core.model.job import Queue
-from atoll.core.model.plan import PendingJob, Plan, TaskPlacement
+from atoll.core.model.plan import Nomination, PendingJob, Plan, TaskPlacement
 from atoll.core.model.reason import ReasonCode
 from atoll.core.state.columns import STATUS_OK, STATUS_SUSPECT
 from atoll.core.state.fit_kernels import Hardware
 from atoll.core.state.freezing import class_views, level_order, queue_view
+from atoll.core.state.holds import HoldBook, charged
 from atoll.core.state.job_queue import JobClass, JobQueue, heads
 from atoll.core.state.ledger import Holding, Ledger
-from atoll.core.state.limits import LimitBook
+from atoll.core.state.needs import need_of
 from atoll.core.state.node_table import NodeTable
+from atoll.core.state.queue_books import QueueBooks
 from atoll.core.state.running import RunningTable
 from atoll.core.state.shape_table import ShapeTable, watched_kinds
 from atoll.core.state.snapshot import ClusterView, Snapshot
 from atoll.core.state.stamps import Stamps
+from atoll.core.state.typical import Workload
 
 HEADS = 4096
 UNKNOWN = ReasonCode.NO_CLUSTER
@@ -38,13 +42,15 @@ class World:
         self.ledger = Ledger(self._table)
         self._shapes = ShapeTable(self._table.models.kinds)
         self._queue = JobQueue()
-        self._limits = LimitBook()
+        self._queues = QueueBooks(self._table)
         self._running = RunningTable()
+        self._holds = HoldBook(self._table, self.ledger)
         self._clusters: dict[ClusterName, ClusterView] = {}
         self._avoidances: tuple[Avoidance, ...] = ()
         self._stamps = Stamps()
         self._now = 0.0
         self._seen: dict[NodeId, tuple[int, int]] = {}
+        self.workload = Workload()
         self._planned: set[AttemptId] = set()
         """Attempts of the last plan that have not become allocations yet."""
 
@@ -64,12 +70,12 @@ class World:
 
     def set_queues(self, queues: Iterable[Queue]) -> None:
         """Enter or replace queues by name."""
-        if self._limits.set(queues):
+        if self._queues.set(tuple(queues)):
             self._stamps.settings_changed()
 
     def remove_queues(self, names: Iterable[QueueName]) -> None:
         """Forget queues and their limits."""
-        if self._limits.remove(names):
+        if self._queues.remove(tuple(names)):
             self._stamps.settings_changed()
 
     def set_avoidances(self, avoidances: Iterable[Avoidance]) -> None:
@@ -87,11 +93,13 @@ class World:
         if fresh:
             self._seen.update({n.id: (n.revision, n.inventory_number) for n in fresh})
             self._grew(self._table.upsert(fresh))
+            self._queues.upsert_nodes(fresh)
 
     def remove_nodes(self, ids: Iterable[NodeId]) -> None:
         """Take nodes out; what still runs there leaves them below zero."""
         gone = tuple(ids)
         self._table.drop(gone)
+        self._queues.remove_nodes(gone)
         for node in gone:
             self._seen.pop(node, None)
 
@@ -103,6 +111,7 @@ class World:
             if node in self._table.row_of and self._seen.get(node, (0, 0))[1] <= number
         ]
         self._table.set_status(np.array(rows, np.int64), STATUS_OK, STATUS_SUSPECT)
+        self._queues.nodes_changed()
 
     # -- the queue
 
@@ -117,13 +126,16 @@ class World:
         Returns the dependencies that nothing awaited before. Their states are to be looked
         up once, and `dependency_done` called for those that have succeeded already.
         """
+        self.workload.note(len(jobs))
         awaited = self._queue.upsert(jobs, made=self._complete)
         self._drop_empty()
         return awaited
 
     def remove_pending(self, ids: Iterable[JobId]) -> int:
-        """Forget jobs (placed, held, ended); how many were here."""
-        removed = self._queue.remove(ids)
+        """Forget jobs (placed, held, ended); how many were here. Nothing is held for them then."""
+        gone = tuple(ids)
+        self.drop_nominations(gone)
+        removed = self._queue.remove(gone)
         self._drop_empty()
         return removed
 
@@ -162,9 +174,38 @@ class World:
         Raises AlreadyTaken when a share of a device has another owner.
         """
         new, uses = self.ledger.take(holdings)
-        self._limits.add(new, 1)
+        self.workload.note(len(new))
+        self._queues.add(new, uses)
         self._running.add(new, uses, self._table)
+        self._holds.used(job_of(holding.attempt) for holding in new)
         self._planned.difference_update(holding.attempt for holding in new)
+
+    def resize(self, attempt: AttemptId, tasks: tuple[TaskPlacement, ...]) -> None:
+        """An attempt holds other tasks than before; one that holds nothing is passed over."""
+        held = self.ledger.holdings.get(attempt)
+        if held is not None and held.tasks != tasks:
+            self.end_allocations([attempt])
+            self.add_allocations([replace(held, tasks=tasks)])
+
+    def stopping(self, attempts: Iterable[AttemptId]) -> None:
+        """Attempts were told to stop: what they hold will come free."""
+        self._running.stop(attempts)
+
+    def set_nominations(self, nominations: Iterable[Nomination]) -> None:
+        """Replace everything that is held for jobs; what they hold is nobody else's to take."""
+        self._holds.set(nominations)
+
+    def add_nominations(self, nominations: Iterable[Nomination]) -> None:
+        """Hold capacity for more jobs; one that a job had before ends."""
+        self._holds.add(nominations)
+
+    def drop_nominations(self, jobs: Iterable[JobId]) -> None:
+        """End holds unused: their victims' queues come first in the next cycle."""
+        wanted = [job for job in jobs if job in self.ledger.nominations]
+        victims = [v for job in wanted for v in self.ledger.nominations[job].victims]
+        found = (self._queue.get(job_of(victim)) for victim in victims)
+        if self._holds.lapse(wanted, {job.id: job.queue for job in found if job is not None}):
+            self._stamps.settings_changed()
 
     def end_allocation(self, attempt: AttemptId) -> bool:
         """Give back what an attempt holds; False when it holds nothing (any more)."""
@@ -175,11 +216,11 @@ class World:
         held = [a for a in dict.fromkeys(attempts) if a in self.ledger.holdings]
         ended = self.ledger.release(held)
         if ended:
-            self._limits.add(ended, -1)
+            self._queues.end(held)
             self._running.remove(held)
             rows = {self._table.row_of[task.node] for h in ended for task in h.tasks}
             self._grew(np.fromiter(rows, np.int64, len(rows)))
-            bound = {name for h in ended for name in self._limits.bound(h.queue)}
+            bound = {name for h in ended for name in self._queues.bound(h.queue)}
             self._stamps.limit_freed(bound)
         return len(ended)
 
@@ -193,9 +234,13 @@ class World:
         """
         self._advance(now)
         tried = [c for c in self._queue.classes.values() if self._worth_a_try(c)]
-        limits = self._limits.freeze()
         nodes, names, row_of = self._table.share()
-        first = heads(self._queue, tried, heads_per_class)
+        holds = self._holds.freeze(nodes, self._nominated())
+        limits, shares = charged(
+            holds, *self._queues.freeze(), tree=self._queues.tree, table=self._table
+        )
+        without = np.array([hold.job.id for hold in holds], np.int64)
+        first = heads(self._queue, tried, heads_per_class, without=without)
         return Snapshot(
             world=self._table,
             now=now,
@@ -212,9 +257,13 @@ class World:
             label_count=len(self._table.labels.sets),
             levels=level_order(self._table),
             kinds=dict(self._table.models.kinds.number),
-            queue=queue_view(self._queue, class_views(tried, self._limits, limits), first),
+            typical=self.workload.table(self._queue.classes, self.ledger.holdings, self._table),
+            queue=queue_view(self._queue, class_views(tried, self._queues), first),
             limits=limits,
+            shares=shares,
             running=self._running.freeze(),
+            holds=holds,
+            first=frozenset(self._holds.first),
         )
 
     def note_waiting(self, snapshot: Snapshot, plan: Plan) -> None:
@@ -225,7 +274,8 @@ class World:
         """
         held = self.ledger.holdings
         self._planned = {p.attempt for p in plan.placements if p.attempt not in held}
-        waiting = {(w.queue, w.request) for w in plan.waiting}
+        self._holds.first.clear()
+        waiting = {(w.queue, w.request) for w in plan.waiting if not w.again}
         for view in snapshot.queue.classes:
             group = self._queue.classes.get(view.number)
             if group is not None and (view.queue, view.request) in waiting:
@@ -244,6 +294,7 @@ class World:
         """Wall time after `now` at which waiting alone makes another cycle worthwhile."""
         begin = self._queue.next_begin()
         times = [a.until for a in self._avoidances] + ([begin] if begin is not None else [])
+        times += [n.until for n in self.ledger.nominations.values()]
         return min((time for time in times if time > now), default=None)
 
     def _advance(self, now: float) -> None:
@@ -252,14 +303,20 @@ class World:
             self._stamps.settings_changed()
         if any(self._now < a.until <= now for a in self._avoidances):
             self._stamps.settings_changed()
+        self.drop_nominations(self._holds.overdue(now))
         self._now = max(now, self._now)
+        self._queues.advance(self._now)
         self._queue.advance(now)
 
     def _worth_a_try(self, group: JobClass) -> bool:
         if group.fifo.empty or group.blocked_at < 0:
             return not group.fifo.empty
-        bound = self._limits.bound(group.queue)
+        bound = self._queues.bound(group.queue)
         return self._stamps.latest(group.watch, bound) > group.blocked_at
+
+    def _nominated(self) -> dict[JobId, PendingJob]:
+        found = (self._queue.get(job) for job in self.ledger.nominations)
+        return {job.id: job for job in found if job is not None}
 
     def _cluster_views(self) -> tuple[ClusterView, ...]:
         names = [ClusterName(name) for name in self._table.clusters.values]
@@ -275,6 +332,8 @@ class World:
         groups = group.request.groups
         group.shapes = tuple(tuple(self._shapes.hold(s) for s in g.shapes) for g in groups)
         group.watch = watched_kinds(group.request, self._table.models.kinds)
+        group.vertex = self._queues.tree(group.queue)
+        group.need = need_of(group.request, self._table.models.kinds)
 
     def _drop_empty(self) -> None:
         for group in self._queue.drop_empty():

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from atoll.core.engine.memo import Memo
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, QueueName
 from atoll.core.model.inventory import Cluster
+from atoll.core.model.job import Attempt
 from atoll.core.model.lifecycle import (
     TERMINAL_ATTEMPT,
     TERMINAL_JOB,
@@ -93,6 +94,11 @@ class LeaderMemory:
             self.live[item.attempt.id] = _live(item.placement)
             self._deadlines[item.attempt.id] = now + self.bind_timeout_s
 
+    def resized(self, attempts: Iterable[Attempt]) -> None:
+        """Take in what attempts hold from now on."""
+        for attempt in attempts:
+            self.world.resize(attempt.id, attempt.tasks)
+
     def ended(self, attempts: Iterable[AttemptId]) -> None:
         """Forget attempts that ended."""
         ended = list(attempts)
@@ -148,6 +154,7 @@ class LeaderMemory:
         alive = [v for v in views if v.attempt.state not in TERMINAL_ATTEMPT]
         self._restore([v for v in alive if v.attempt.id not in self.live], now=now)
         for view in alive:
+            self.world.resize(view.attempt.id, view.attempt.tasks)
             if view.attempt.state is not AttemptState.ASSIGNED:
                 self._deadlines.pop(view.attempt.id, None)
             if view.attempt.wish is AttemptWish.STOP:
