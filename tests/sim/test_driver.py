@@ -2,12 +2,12 @@
 
 import pytest
 
+from atoll.agent.simcluster.progress import Progress, saving_of
 from atoll.core.model.ids import JobId
 from atoll.core.model.spec import Checkpoint
 from atoll.core.policies.registry import policies
 from atoll.sim.driver import Driver
 from atoll.sim.fleet import fragmentation
-from atoll.sim.work import Progress
 from tests.sim.jobs import nodes, work
 
 
@@ -47,9 +47,10 @@ def test_a_dependent_job_starts_after_what_it_needs() -> None:
 )
 def test_what_a_checkpoint_saves(interval: float, ran: float, saved: float) -> None:
     job = work(0, 100, checkpoint=Checkpoint(interval_s=interval), restart_cost_s=7.0)
-    after = Progress().after(job, ran)
+    saving = saving_of(job.spec)
+    after = Progress().after(saving, job.run_s, ran_s=ran)
     assert after.saved_s == saved
-    assert after.left_s(job) == 100 - saved + 7.0
+    assert after.left_s(saving, job.run_s) == 100 - saved + 7.0
 
 
 def test_free_devices_that_no_task_can_use_are_fragments() -> None:

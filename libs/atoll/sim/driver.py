@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from atoll.agent.simcluster.progress import Progress, saving_of
 from atoll.core.engine.cycle import CycleLimits, plan
 from atoll.core.engine.memo import Memo
 from atoll.core.model.ids import AttemptId, JobId, attempt_number, job_of
@@ -23,12 +24,13 @@ from atoll.core.state.ledger import Holding
 from atoll.core.state.world import World
 from atoll.sim.fleet import Fleet, fragmentation, wanted_units
 from atoll.sim.record import Record
+from atoll.sim.service.clock import START
 from atoll.sim.typical import typical_tasks
-from atoll.sim.work import Progress, Work, blocks_of, cpu_of, pending
+from atoll.sim.work import Work, blocks_of, cpu_of, pending
 
-START: Final = 1_800_000_000.0
-"""Wall time at which every simulation begins."""
 SAMPLES: Final = 500
+QUICK: Final = CycleLimits(max_placements=256, max_explained=0)
+"""Nobody reads why jobs wait, and few start at the same moment."""
 ENDS, ARRIVES, LOOKS = 0, 1, 2
 """Events at the same moment in the order in which they are dealt with."""
 
@@ -49,7 +51,7 @@ class Driver:
     policies: Policies
     seed: int = 0
     queues: Sequence[Queue] = ()
-    limits: CycleLimits = field(default_factory=CycleLimits)
+    limits: CycleLimits = field(default_factory=lambda: QUICK)
     on_progress: Callable[[int], None] | None = None
     """Told how many jobs have ended."""
     sample_s: float = 0.0
@@ -152,7 +154,8 @@ class Driver:
 
     def _stopped(self, job: JobId, attempt: AttemptId, running: _Running) -> PendingJob:
         before, ran = self._progress.get(job, Progress()), self._now - running.begun
-        after = before.after(self._works[job], ran)
+        work = self._works[job]
+        after = before.after(saving_of(work.spec), work.run_s, ran_s=ran)
         self._progress[job] = after
         self.record.stop(
             attempt,
@@ -205,13 +208,16 @@ class Driver:
     def _start(self, placement: GangPlacement) -> None:
         job, work = placement.job, self._works[placement.job]
         progress = self._progress.get(job, Progress())
-        restart = progress.restart_s(work)
+        saving = saving_of(work.spec)
+        restart = progress.restart_s(saving)
         self._running[placement.attempt] = _Running(placement, self._now, restart)
         tasks = placement.tasks
         units = blocks_of(tasks) if self.fleet.has_devices else cpu_of(tasks)
         self.record.begin(placement.attempt, placement.cluster, at=self._now, units=units)
         self.record.move(job, "QUEUED", "RUNNING")
-        self._push(self._now + progress.left_s(work), ENDS, (placement.attempt, "FINISHED"))
+        self._push(
+            self._now + progress.left_s(saving, work.run_s), ENDS, (placement.attempt, "FINISHED")
+        )
 
     def _evict(self, eviction: Eviction) -> None:
         running = self._running.get(eviction.attempt)

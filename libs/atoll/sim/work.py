@@ -1,6 +1,5 @@
 """Jobs as a simulation knows them: what is submitted, when, and how long it really runs."""
 
-import math
 from dataclasses import dataclass
 
 from atoll.core.model.ids import JobId, QueueName
@@ -37,31 +36,6 @@ def pending(work: Work, number: JobId, *, start: float, attempts: int = 0) -> Pe
         depends_on=spec.depends_on,
         deadline_at=spec.deadline_at,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Work of a job that is safe: done and saved by a checkpoint."""
-
-    saved_s: float = 0.0
-    """Seconds of its run time."""
-    restarts: int = 0
-
-    def left_s(self, work: Work) -> float:
-        """How long the next run takes when nothing stops it, its restart included."""
-        return max(0.0, work.run_s - self.saved_s) + self.restart_s(work)
-
-    def restart_s(self, work: Work) -> float:
-        """What going on costs before any work is done; a first start costs nothing."""
-        return work.spec.restart_cost_s if self.restarts else 0.0
-
-    def after(self, work: Work, ran_s: float) -> "Progress":
-        """What is safe once a run was stopped after `ran_s` seconds."""
-        checkpoint = work.spec.checkpoint
-        interval = checkpoint.interval_s if checkpoint else 0.0
-        done = self.saved_s + max(0.0, ran_s - self.restart_s(work))
-        saved = math.floor(done / interval + 1e-9) * interval if interval > 0 else 0.0
-        return Progress(max(self.saved_s, min(saved, work.run_s)), self.restarts + 1)
 
 
 def blocks_of(tasks: tuple[TaskPlacement, ...]) -> int:

@@ -7,7 +7,7 @@ time: there is no second writer to conflict with, so locks are one lock.
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Final, Generic, TypeVar
@@ -197,6 +197,10 @@ class MemoryDatabase:
     """Commits up to here may lack events, which were pruned."""
     changes_lost: int = 0
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    before_commit: "Callable[[Rows], None] | None" = None
+    """Called with what is about to be committed; what it raises keeps that from happening."""
+    after_commit: "Callable[[Rows], None] | None" = None
+    """The same, when it has happened; what it raises is what the writer gets for a reply."""
 
     @contextlib.asynccontextmanager
     async def transaction(self, now: float) -> AsyncIterator[Rows]:
@@ -208,7 +212,11 @@ class MemoryDatabase:
                 raise StoreUnavailable(
                     "a statement failed before; nothing was committed", code=ErrorCode.UNAVAILABLE
                 )
+            if self.before_commit is not None:
+                self.before_commit(rows)
             self._commit(rows, now)
+            if self.after_commit is not None:
+                self.after_commit(rows)
 
     def _commit(self, rows: Rows, now: float) -> None:
         self.seq += 1

@@ -50,8 +50,7 @@ LOOK_S: Final = 0.05
 class SimulatedBackend:
     """A `Backend` over a described cluster; `speed` is job seconds per real second.
 
-    In place of its own: another `ledger`, another `control` of its misbehaviour, and a `book` of
-    checkpoints that it shares with other clusters.
+    Others may be given in place of its own `ledger`, its `control`, its `book` of checkpoints.
     """
 
     def __init__(
