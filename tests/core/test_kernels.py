@@ -89,7 +89,7 @@ def test_room_on_a_node_is_the_number_of_tasks_that_then_go_there(case: Given) -
     commit(world, planned(world.freeze(1.0), most=3))
     snapshot = world.freeze(2.0)
     statement = Statement(snapshot.nodes, snapshot.hardware, snapshot.shapes)
-    scoring = scoring_for(snapshot, snapshot.shapes, policies().score.weights())
+    scoring = scoring_for(snapshot, snapshot.shapes, policies().score)
     rows = np.arange(len(snapshot.names))
     everywhere, counts = np.ones(len(rows), np.bool_), np.zeros(len(rows), np.int64)
     for number, shape in enumerate(snapshot.shape_values):
@@ -104,9 +104,9 @@ def test_room_on_a_node_is_the_number_of_tasks_that_then_go_there(case: Given) -
 
 
 def score_of(statement: Statement, scoring: Scoring, shape: int, *, row: int) -> int:
-    models, cuts, shapes, weights, seen, trial, _ = scoring
-    node = look_at(statement.nodes, models, row, seen)
-    return score(node, cuts, shapes, weights, seen, trial, shape)
+    models, cuts, shapes, rules, seen, trial, _ = scoring
+    node = look_at(statement.nodes, models, rules, row, seen)
+    return score(node, cuts, shapes, rules, seen, trial, shape)
 
 
 @given(givens())
@@ -115,7 +115,7 @@ def test_a_score_says_no_exactly_when_the_task_cannot_be_placed(case: Given) -> 
     commit(world, planned(world.freeze(1.0), most=3))
     snapshot = world.freeze(2.0)
     statement = Statement(snapshot.nodes, snapshot.hardware, snapshot.shapes)
-    scoring = scoring_for(snapshot, snapshot.shapes, policies().score.weights())
+    scoring = scoring_for(snapshot, snapshot.shapes, policies().score)
     for number, shape in enumerate(snapshot.shape_values):
         for row in range(len(snapshot.names) if shape else 0):
             value = score_of(statement, scoring, number, row=row)
@@ -128,7 +128,7 @@ def test_a_score_says_no_exactly_when_the_task_cannot_be_placed(case: Given) -> 
 def test_a_tree_knows_the_best_node_after_every_change(case: Given) -> None:
     snapshot = world_of(case).freeze(1.0)
     statement = Statement(snapshot.nodes, snapshot.hardware, snapshot.shapes)
-    scoring = scoring_for(snapshot, snapshot.shapes, policies().score.weights())
+    scoring = scoring_for(snapshot, snapshot.shapes, policies().score)
     masks = Masks(snapshot, policies(), 1.0)
     asked = [
         (view.request, number)

@@ -10,8 +10,15 @@ from hypothesis import strategies as st
 from atoll.core.engine.cycle import plan
 from atoll.core.engine.score_kernels import NO
 from atoll.core.engine.verify import verify
-from atoll.core.policies.interfaces import MAY_GO, TERMS, WHY, Filter, Score, Term
+from atoll.core.policies.interfaces import FORMS, MAY_GO, TERMS, WHY, Filter, Loss, Score, Term
 from atoll.core.policies.registry import FILTERS, ORDERS, SCORES, policies
+from atoll.core.state.columns import (
+    FORM_BLOCKS,
+    FORM_MEMORY,
+    FORM_NONE,
+    FORM_SLICES,
+    FORM_WHOLE,
+)
 from tests.core.worlds import Given, givens, world_of
 
 MOST_DEVICES = 64
@@ -23,7 +30,20 @@ MOST = {
     Term.DEVICES_BROKEN: 1,
     Term.DEVICES_IDLE: MOST_DEVICES,
     Term.SLICES_LOST: 48,
+    Term.LOSS_SQUASHED: 100,
+    Term.NODE_LEFT: 100 * MOST_DEVICES,
+    Term.ALIGNED: 3000,
+    Term.CHANCE: 1 << 20,
 }
+SHARE_ONLY = (Term.DEVICES_BROKEN,)
+NEVER = {
+    FORM_NONE: (*SHARE_ONLY, Term.DEVICES_LEFT, Term.BLOCKS_LEFT, Term.SLICES_LOST),
+    FORM_WHOLE: (*SHARE_ONLY, Term.BLOCKS_LEFT, Term.DEVICES_IDLE, Term.SLICES_LOST),
+    FORM_BLOCKS: (Term.DEVICES_IDLE, Term.SLICES_LOST),
+    FORM_MEMORY: (Term.DEVICES_IDLE, Term.SLICES_LOST),
+    FORM_SLICES: (*SHARE_ONLY, Term.DEVICES_IDLE, Term.NODE_LEFT),
+}
+"""Terms that shapes of a form do not have."""
 
 
 @pytest.mark.parametrize(("order", "score"), list(product(ORDERS, SCORES)))
@@ -51,13 +71,18 @@ def test_an_order_has_one_key_per_class(name: str, case: Given) -> None:
 @pytest.mark.parametrize("score", SCORES.values(), ids=list(SCORES))
 def test_a_score_cannot_reach_the_value_that_means_no(score: Score) -> None:
     weights = score.weights()
-    assert weights.shape == (TERMS,)
-    assert set(MOST) == set(Term)
-    shares = [term for term in Term if term not in (Term.DEVICES_IDLE, Term.SLICES_LOST)]
-    slices = [term for term in Term if term not in (Term.DEVICES_IDLE, Term.DEVICES_BROKEN)]
-    none = (Term.CPU_LEFT, Term.MEMORY_LEFT, Term.DEVICES_IDLE)
-    for terms in (shares, slices, none):
-        assert sum(int(weights[term]) * MOST[term] for term in terms) < NO
+    assert weights.shape == (FORMS, TERMS)
+    most = MOST | {Term.LOSS: most_growth(score.loss)}
+    assert set(most) == set(Term)
+    for form, absent in NEVER.items():
+        terms = [term for term in Term if term not in absent]
+        assert sum(abs(int(weights[form, term])) * most[term] for term in terms) < NO
+
+
+def most_growth(policy: Loss) -> int:
+    """Quanta by which a full node of 8 devices can grow when all is lost at once."""
+    weight = policy.fragments + policy.holes + sum(strand.weight for strand in policy.strands)
+    return int((weight * 800 + policy.crumbs * 8) / policy.quantum)
 
 
 @pytest.mark.parametrize("each", FILTERS.values(), ids=list(FILTERS))

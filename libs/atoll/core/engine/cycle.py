@@ -81,7 +81,7 @@ class _Cycle:
         self.masks = Masks(snapshot, policies, now)
         self.lineup = line_up(snapshot, policies, self.masks, now=now, rng=rng)
         self.statement = Statement(snapshot.nodes, snapshot.hardware, snapshot.shapes)
-        self.scoring = scoring_for(snapshot, snapshot.shapes, policies.score.weights())
+        self.scoring = scoring_for(snapshot, snapshot.shapes, policies.score, rng=rng)
         self.gangs = gang_placer(
             snapshot, self.statement, self.scoring, gathers=policies.score.gathers
         )

@@ -76,7 +76,7 @@ class _Look:
         groups = pending.request.groups
         values = [shape for group in groups for shape in group.shapes]
         shapes = shapes_of(values, lambda kind: snapshot.kinds.get(kind, UNKNOWN_KIND))
-        scoring = scoring_for(snapshot, shapes, policies.score.weights())
+        scoring = scoring_for(snapshot, shapes, policies.score)
         statement = Statement(snapshot.nodes, snapshot.hardware, shapes)
         self.view = _view(snapshot, pending)
         masks = Masks(snapshot, policies, now)

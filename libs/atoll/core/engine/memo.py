@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from atoll.core.engine.score_kernels import NO, Scoring
+from atoll.core.engine.score_kernels import NO, Rules, Scoring
 from atoll.core.engine.tree_kernels import Trees, build, changed_rows, refresh
 from atoll.core.model.resources import TaskShape
 from atoll.core.state.columns import Nodes, copy_leading
@@ -44,7 +44,7 @@ class Memo:
     def __init__(self) -> None:
         self._world: object = None
         self._nodes: Nodes | None = None
-        self._weights = np.zeros(0, np.int64)
+        self._rules: Rules | None = None
         self._clock = 0
         self._oversized = 0
         self._forget(0, 0)
@@ -60,7 +60,7 @@ class Memo:
         self._clock += 1
         if world is not self._world:
             self._world, self._nodes = world, None
-        self._see(nodes, scoring.weights, len(wanted))
+        self._see(nodes, scoring.rules, len(wanted))
         columns = self._assign(wanted)
         turned = self._filter(columns, wanted)
         for true_at in np.unique(self._true_at[columns]).tolist():
@@ -77,23 +77,23 @@ class Memo:
         self._changed_at[rows] = self._clock
         self._true_at[columns] = self._clock
 
-    def _see(self, nodes: Nodes, weights: NDArray[np.int64], columns: int) -> None:
+    def _see(self, nodes: Nodes, rules: Rules, columns: int) -> None:
         old, self._nodes = self._nodes, None
-        if old is None or self._is_strange(nodes, old, weights):
+        if old is None or self._is_strange(nodes, old, rules):
             self._forget(len(nodes.id), columns)
-            self._weights = weights
+            self._rules = rules
             self._changed_at[:] = self._clock
         else:
             self._changed_at[changed_rows(old, nodes)] = self._clock
 
-    def _is_strange(self, nodes: Nodes, old: Nodes, weights: NDArray[np.int64]) -> bool:
+    def _is_strange(self, nodes: Nodes, old: Nodes, rules: Rules) -> bool:
         known = len(old.id)
         return (
             self._oversized > OVERSIZED_CYCLES
             or not known <= len(nodes.id) <= len(self._trees.allowed)
             or nodes.model.shape[1] != old.model.shape[1]
             or not np.array_equal(nodes.id[:known], old.id)
-            or not np.array_equal(weights, self._weights)
+            or not _same_rules(rules, self._rules)
         )
 
     def _forget(self, nodes: int, columns: int) -> None:
@@ -161,6 +161,12 @@ class Memo:
 
     def _only(self, columns: Sequence[int]) -> Trees:
         return self._trees._replace(active=np.array(sorted(columns), np.int64))
+
+
+def _same_rules(new: Rules, old: Rules | None) -> bool:
+    if old is None or new.loss is not old.loss:
+        return False
+    return np.array_equal(new.weights, old.weights) and np.array_equal(new.seed, old.seed)
 
 
 def _trees(size: int, columns: int) -> Trees:

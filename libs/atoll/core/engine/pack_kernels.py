@@ -4,9 +4,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from atoll.core.engine.score_kernels import NO, Scoring, look_at, score
+from atoll.core.engine.score_kernels import NO, Scoring, device_for, look_at, score
 from atoll.core.state.columns import Nodes
-from atoll.core.state.fit_kernels import NO_FIT
+from atoll.core.state.fit_kernels import ANY_DEVICE, NO_FIT
 from atoll.core.state.ledger_kernels import give_tasks
 from atoll.core.state.statement_kernels import Journal, place
 
@@ -26,23 +26,25 @@ def pack(
     Stops before a task whose charge is more than what is left then; the charge returned
     includes it. There must be room in the journal.
     """
-    models, cuts, shapes, weights, seen, trial, _ = scoring
+    models, cuts, shapes, rules, seen, trial, _ = scoring
     scores = np.empty(rows.shape[0], np.int32)
     for i in range(rows.shape[0]):
-        node = look_at(nodes, models, rows[i], seen)
-        scores[i] = score(node, cuts, shapes, weights, seen, trial, shape)
+        node = look_at(nodes, models, rules, rows[i], seen)
+        scores[i] = score(node, cuts, shapes, rules, seen, trial, shape)
     units = 0
     for placed in range(count):
         i = _least(scores)
         if i < 0:
             return placed, units
-        units += place(nodes, models, cuts, shapes, journal, shape, rows[i])
+        node = look_at(nodes, models, rules, rows[i], seen)
+        device = device_for(node, shapes, rules, seen, shape)
+        units += place(nodes, models, cuts, shapes, journal, shape, rows[i], device)
         if units > units_left:
             journal.size[0] -= 1
             give_tasks(nodes, journal.uses, journal.size[0], journal.size[0] + 1)
             return placed, units
-        node = look_at(nodes, models, rows[i], seen)
-        scores[i] = score(node, cuts, shapes, weights, seen, trial, shape)
+        node = look_at(nodes, models, rules, rows[i], seen)
+        scores[i] = score(node, cuts, shapes, rules, seen, trial, shape)
     return count, units
 
 
@@ -74,7 +76,9 @@ def search(
             at += 1
             if allowed[mine, at]:
                 tries -= 1
-                charge = place(nodes, models, cuts, shapes, journal, shape[mine], rows[at])
+                charge = place(
+                    nodes, models, cuts, shapes, journal, shape[mine], rows[at], ANY_DEVICE
+                )
                 found = charge != NO_FIT
         if found:
             choice[task] = at

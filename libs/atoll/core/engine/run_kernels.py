@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from atoll.core.engine.score_kernels import Scoring, look_at
+from atoll.core.engine.score_kernels import Scoring, device_for, look_at
 from atoll.core.engine.tree_kernels import Trees, best, climb, score_columns
 from atoll.core.state.columns import Nodes
 from atoll.core.state.fit_kernels import charge, pick
@@ -105,22 +105,24 @@ def _place_next(
     journal: Journal,
     group: int,
 ) -> bool:
-    models, cuts, shapes, _, seen, _, out = scoring
+    models, cuts, shapes, rules, seen, _, out = scoring
     line.state[group] = NO_PLACE
     for i in range(line.first_column[group], line.first_column[group + 1]):
         row = best(trees.least, line.column[i])
         if row < 0:
             continue
         shape = trees.shape[line.column[i]]
-        shares = pick(nodes, models, cuts, shapes, shape, row, seen, out, 0)
+        node = look_at(nodes, models, rules, row, seen)
+        device = device_for(node, shapes, rules, seen, shape)
+        shares = pick(nodes, models, cuts, shapes, shape, row, device, seen, out, 0)
         units = charge(cuts, shapes, shape, seen, out, 0, shares)
         if not take_quota(line, quota, group, units):
             line.state[group] = AT_LIMIT
             continue
         journal.job[journal.size[0]] = line.next[group]
         journal.group[journal.size[0]] = 0
-        place(nodes, models, cuts, shapes, journal, shape, row)
-        score_columns(look_at(nodes, models, row, seen), scoring, trees, row)
+        place(nodes, models, cuts, shapes, journal, shape, row, device)
+        score_columns(look_at(nodes, models, rules, row, seen), scoring, trees, row)
         climb(trees.least, row)
         line.state[group] = WAITING
         return True

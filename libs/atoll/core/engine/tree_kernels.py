@@ -32,13 +32,13 @@ class Trees(NamedTuple):
 def build(nodes: Nodes, scoring: Scoring, trees: Trees) -> None:
     """Score every node for the active columns."""
     least = trees.least
-    models, seen = scoring.models, scoring.seen
+    models, rules, seen = scoring.models, scoring.rules, scoring.seen
     size = least.shape[0] // 2
     for leaf in range(size + nodes.id.shape[0], 2 * size):
         for column in trees.active:
             least[leaf, column] = NO
     for row in range(nodes.id.shape[0]):
-        score_columns(look_at(nodes, models, row, seen), scoring, trees, row)
+        score_columns(look_at(nodes, models, rules, row, seen), scoring, trees, row)
     for vertex in range(size - 1, 0, -1):
         _play(least, vertex)
 
@@ -46,16 +46,17 @@ def build(nodes: Nodes, scoring: Scoring, trees: Trees) -> None:
 @njit(cache=True, nogil=True)
 def refresh(nodes: Nodes, scoring: Scoring, trees: Trees, rows: NDArray[np.int64]) -> None:
     """Score some nodes anew for the active columns."""
-    models, seen, least = scoring.models, scoring.seen, trees.least
+    models, rules, seen = scoring.models, scoring.rules, scoring.seen
+    least = trees.least
     for row in rows:
-        score_columns(look_at(nodes, models, row, seen), scoring, trees, row)
+        score_columns(look_at(nodes, models, rules, row, seen), scoring, trees, row)
         climb(least, row)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def score_columns(node: NodeView, scoring: Scoring, trees: Trees, row: int) -> None:
     """Score a node that was looked at for the active columns."""
-    _, cuts, shapes, weights, seen, trial, _ = scoring
+    _, cuts, shapes, rules, seen, trial, _ = scoring
     least, allowed, shape, active = trees
     leaf = least.shape[0] // 2 + row
     for column in active:
@@ -63,9 +64,9 @@ def score_columns(node: NodeView, scoring: Scoring, trees: Trees, row: int) -> N
         if allowed[row, column]:
             number = shape[column]
             if shapes[number, SHAPE_FORM] == FORM_SLICES:
-                least[leaf, column] = slice_score(node, cuts, shapes, weights, seen, trial, number)
+                least[leaf, column] = slice_score(node, cuts, shapes, rules, seen, trial, number)
             else:
-                least[leaf, column] = plain_score(node, shapes, weights, seen, number)
+                least[leaf, column] = plain_score(node, shapes, rules, seen, number)
 
 
 @njit(cache=True, nogil=True)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from atoll.core.policies.interfaces import TERMS, Term, Weights
+from atoll.core.policies.interfaces import FORMS, TERMS, Loss, Term, Weights
 
 
 class BestFit:
@@ -15,15 +15,16 @@ class BestFit:
     """
 
     gathers = True
+    loss = Loss()
 
     def weights(self) -> Weights:
         """CPU and memory together stay below 2^11, free devices below 2^6, blocks below 2^7."""
-        weights = np.zeros(TERMS, np.int64)
-        weights[Term.CPU_LEFT] = 1
-        weights[Term.MEMORY_LEFT] = 1
-        weights[Term.DEVICES_LEFT] = 1 << 11
-        weights[Term.BLOCKS_LEFT] = 1 << 17
-        weights[Term.SLICES_LOST] = 1 << 24
-        weights[Term.DEVICES_BROKEN] = 1 << 25
-        weights[Term.DEVICES_IDLE] = 1 << 20
+        weights = np.zeros((FORMS, TERMS), np.int64)
+        weights[:, Term.CPU_LEFT] = 1
+        weights[:, Term.MEMORY_LEFT] = 1
+        weights[:, Term.DEVICES_LEFT] = 1 << 11
+        weights[:, Term.BLOCKS_LEFT] = 1 << 17
+        weights[:, Term.SLICES_LOST] = 1 << 24
+        weights[:, Term.DEVICES_BROKEN] = 1 << 25
+        weights[:, Term.DEVICES_IDLE] = 1 << 20
         return weights

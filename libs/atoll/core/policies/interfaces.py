@@ -36,11 +36,51 @@ class Term(enum.IntEnum):
     """Devices on the node of a task that asks for none."""
     SLICES_LOST = 6
     """Growth of the MIG fragmentation F."""
+    LOSS = 7
+    """Growth of the loss to typical tasks, in quanta, rounded down."""
+    LOSS_SQUASHED = 8
+    """The same as 0 to 100: 50 for no growth, less for a loss that shrinks."""
+    NODE_LEFT = 9
+    """Free blocks over all devices of the node."""
+    ALIGNED = 10
+    """How alike what is asked and what is free are: the sum of products of shares, thousandths."""
+    CHANCE = 11
+    """By chance, 0 to 2^20; with it scores depend on the node itself and the cycle's generator."""
 
 
 TERMS: Final = len(Term)
+FORMS: Final = 5
 Weights = NDArray[np.int64]
-"""(TERMS) per term; a score is the sum, the smallest wins, and it must stay below 2^31 - 1."""
+"""(FORMS, TERMS) per form of a shape and term.
+
+A score is the sum, the smallest wins, and it must stay between -2^31 and 2^31 - 1.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Strand:
+    """Free devices that are lost because CPU is short: those beyond free CPU / `cpu_milli`."""
+
+    cpu_milli: int
+    """Per device."""
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What makes free devices a loss; engine/loss_kernels.py says what the parts are."""
+
+    fragments: float = 0.0
+    """Weight; so are holes and crumbs."""
+    strands: tuple[Strand, ...] = ()
+    """Two at most."""
+    holes: float = 0.0
+    patience: float = 0.0
+    """Popularity of the task that never comes: the larger, the less a hole is filled."""
+    crumbs: float = 0.0
+    crumb_blocks: int = 0
+    quantum: float = 0.1
+    """Blocks of loss that count as one."""
 
 MAY_GO: Final = 0
 WHY: Final[tuple[ReasonCode | None, ...]] = (
@@ -93,6 +133,9 @@ class Score(Protocol):
 
     gathers: bool
     """True: gangs that ask for no topology are kept in the narrowest domain that holds them."""
+
+    loss: Loss
+    """What LOSS means."""
 
     def weights(self) -> Weights:
         """Weights of the terms."""

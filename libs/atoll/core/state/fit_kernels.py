@@ -34,6 +34,8 @@ from atoll.core.state.columns import (
 )
 
 NO_FIT: Final = -1
+ANY_DEVICE: Final = -1
+"""Let a share go to the device that it fills best."""
 WHOLE: Final = 100
 UNITS: Final = 56
 """Quota units of a block."""
@@ -93,14 +95,16 @@ def pick(
     shapes: Shapes,
     shape: int,
     row: int,
+    device: int,
     seen: View,
     out: Devices,
     at: int,
 ) -> int:
     """Shares for one task of `shape` on node `row`, written to out[at:]; their number.
 
-    NO_FIT when the node is too small; `out` may have been written to then, too. There must
-    be room for the shares that a node can give. Ignores status and labels: those are filters.
+    `device`: where a share of one device goes, or ANY_DEVICE. NO_FIT when the node is too
+    small; `out` may have been written to then, too. There must be room for the shares that
+    a node can give. Ignores status and labels: those are filters.
     """
     cpu, memory = nodes.cpu_free[row], nodes.memory_free[row]
     if cpu < shapes[shape, SHAPE_CPU] or memory < shapes[shape, SHAPE_MEMORY]:
@@ -113,8 +117,9 @@ def pick(
         return _pick_whole(seen, shapes, shape, out, at)
     if form == FORM_SLICES:
         return _pick_slices(seen, cuts, shapes, shape, out, at)
-    device = best_share(seen, shapes, shape)
-    if device < 0:
+    if device == ANY_DEVICE:
+        device = best_share(seen, shapes, shape)
+    if device < 0 or left_of_share(seen, shapes, shape, device) < 0:
         return NO_FIT
     out.device[at] = device
     out.blocks[at] = blocks_needed(seen, shapes, shape, device)
@@ -170,13 +175,19 @@ def best_share(view: View, shapes: Shapes, shape: int) -> int:
     """The device that a share fills best, the first of equals; -1 when none has room."""
     best, least = -1, _FAR
     for device in range(view.shape[1]):
-        free = view[VIEW_FREE, device]
-        if free <= 0 or not of_kind(view, shapes, shape, device):
-            continue
-        left = free - blocks_needed(view, shapes, shape, device)
+        left = left_of_share(view, shapes, shape, device)
         if 0 <= left < least:
             best, least = device, left
     return best
+
+
+@njit(cache=True, nogil=True)
+def left_of_share(view: View, shapes: Shapes, shape: int, device: int) -> int:
+    """Blocks that a share leaves free of a device; less than 0 when it has no room there."""
+    free = view[VIEW_FREE, device]
+    if free <= 0 or not of_kind(view, shapes, shape, device):
+        return NO_FIT
+    return int(free - blocks_needed(view, shapes, shape, device))
 
 
 @njit(cache=True, nogil=True)

@@ -17,6 +17,7 @@ from atoll.core.state.interning import Labels
 from atoll.core.state.labels import LabelSets
 from atoll.core.state.limits import Limits
 from atoll.core.state.running import Running
+from atoll.core.state.typical import Typical
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,8 @@ class Snapshot:
     levels: tuple[tuple[str, int], ...]
     """(level, column of `nodes.domain`), the narrowest first."""
     kinds: dict[str, int]
+    typical: Typical
+    """Tasks that fragmentation is measured against."""
     queue: QueueView
     limits: Limits
     running: Running

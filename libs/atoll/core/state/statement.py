@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atoll.core.state.columns import SHAPE_SHARES, Nodes, Shapes, copy_leading, scratch_copy
-from atoll.core.state.fit_kernels import NO_FIT, VIEW_ROWS, Hardware
+from atoll.core.state.fit_kernels import ANY_DEVICE, NO_FIT, VIEW_ROWS, Hardware
 from atoll.core.state.ledger_kernels import Uses, give_tasks
 from atoll.core.state.statement_kernels import Journal, place
 
@@ -34,7 +34,8 @@ class Statement:
         at = self.checkpoint()
         self.journal.job[at], self.journal.group[at] = job, group
         models, cuts = self.hardware
-        return place(self.nodes, models, cuts, self.shapes, self.journal, shape, row) != NO_FIT
+        nodes, shapes, journal = self.nodes, self.shapes, self.journal
+        return place(nodes, models, cuts, shapes, journal, shape, row, ANY_DEVICE) != NO_FIT
 
     def reserve(self, tasks: int, shares: int) -> None:
         """Make room for so many more tasks, each with up to `shares` shares."""

@@ -47,13 +47,17 @@ def place(
     journal: Journal,
     shape: int,
     row: int,
+    device: int,
 ) -> int:
-    """Take one task and note it; its charge, or NO_FIT. There must be room."""
+    """Take one task and note it; its charge, or NO_FIT. There must be room.
+
+    `device`: where a share of one device goes, or ANY_DEVICE.
+    """
     uses = journal.uses
     task = journal.size[0]
     at = uses.first_grant[task]
     out = Devices(uses.device, uses.blocks, uses.bits)
-    shares = pick(nodes, models, cuts, shapes, shape, row, journal.seen, out, at)
+    shares = pick(nodes, models, cuts, shapes, shape, row, device, journal.seen, out, at)
     if shares == NO_FIT:
         return NO_FIT
     journal.shape[task] = shape

@@ -1,0 +1,107 @@
+"""What typical tasks could not use of a node's free devices: the loss that placements add to.
+
+A loss is a weighted sum of
+- fragments: free blocks that a typical task cannot use, by popularity (F of FGD, ATC'23);
+- strands: free blocks beyond what the free CPU could feed, at two rates of CPU per device;
+- holes: blocks of each device that are left when typical tasks fill it one after another;
+- crumbs: devices with a little left that is less than some size.
+Devices of different kinds on one node are counted apart, as if they were two nodes.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from atoll.core.state.fit_kernels import VIEW_FREE, VIEW_KIND, WHOLE, View
+
+FINE: Final = 1 << 16
+"""Parts of a block."""
+STRANDS: Final = 2
+
+FRAGMENTS: Final = 0
+STRAND: Final = 1
+"""And the next one."""
+HOLES: Final = 3
+CRUMBS: Final = 4
+CRUMB_BLOCKS: Final = 5
+"""Less than so many blocks are a crumb."""
+QUANTUM: Final = 6
+"""Loss that counts as one."""
+USED: Final = 7
+"""0: the policy does not look at the loss."""
+FEED: Final = 8
+"""Milli-CPU per device of a strand, and the next one."""
+CONSTANTS: Final = 10
+
+
+class LossTables(NamedTuple):
+    """A policy's constants, and typical tasks by what they need; FINE is the whole."""
+
+    constants: NDArray[np.int64]
+    """(CONSTANTS) weights in 1/256, and sizes."""
+    cpu: NDArray[np.int64]
+    """(B) distinct milli-CPU of typical tasks, ascending."""
+    devices: NDArray[np.int64]
+    """(G) devices of a group of typical tasks that differ only in CPU and kind."""
+    blocks: NDArray[np.int64]
+    """(G)."""
+    runs: NDArray[np.int64]
+    """(K, B + 1, G) popularity of those that run on a kind with less CPU than the next of cpu."""
+    hole: NDArray[np.int64]
+    """(K, 101) blocks that are left of a device of a kind with so many free, in 1/FINE."""
+
+
+@njit(cache=True, nogil=True)
+def loss(seen: View, cpu_free: int, tables: LossTables) -> int:
+    """Loss of a node with these devices and this free CPU, in 1/256 of 1/FINE block."""
+    constants = tables.constants
+    if constants[USED] == 0:
+        return 0
+    total, holes, crumbs = 0, 0, 0
+    for device in range(seen.shape[1]):
+        free = seen[VIEW_FREE, device]
+        if free > 0:
+            total += free
+            holes += tables.hole[seen[VIEW_KIND, device], free]
+            crumbs += free < constants[CRUMB_BLOCKS]
+    lost = constants[HOLES] * holes + constants[CRUMBS] * crumbs * FINE
+    for strand in range(STRANDS):
+        fed = max(cpu_free, 0) * FINE * WHOLE // constants[FEED + strand]
+        lost += constants[STRAND + strand] * max(0, total * FINE - fed)
+    if constants[FRAGMENTS] != 0 and total > 0:
+        lost += constants[FRAGMENTS] * (total * FINE - usable(seen, cpu_free, tables))
+    return int(lost)
+
+
+@njit(cache=True, nogil=True)
+def usable(seen: View, cpu_free: int, tables: LossTables) -> int:
+    """Free blocks that typical tasks can use, by their popularity, in 1/FINE."""
+    step = np.searchsorted(tables.cpu, cpu_free, side="right")
+    found = 0
+    for first in range(seen.shape[1]):
+        kind = seen[VIEW_KIND, first]
+        if seen[VIEW_FREE, first] <= 0 or _was_seen(seen, first):
+            continue
+        for group in range(tables.blocks.shape[0]):
+            popularity = tables.runs[kind, step, group]
+            if popularity == 0:
+                continue
+            count, blocks = 0, 0
+            for device in range(first, seen.shape[1]):
+                free = seen[VIEW_FREE, device]
+                if free >= tables.blocks[group] and seen[VIEW_KIND, device] == kind:
+                    count += 1
+                    blocks += free
+            if count >= tables.devices[group]:
+                found += popularity * blocks
+    return int(found)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _was_seen(seen: View, first: int) -> bool:
+    for device in range(first):
+        if seen[VIEW_FREE, device] > 0 and seen[VIEW_KIND, device] == seen[VIEW_KIND, first]:
+            return True
+    return False
