@@ -1,10 +1,12 @@
 """Reports become true once, in batches, and the refused ones are answered with the truth."""
 
 import asyncio
+from dataclasses import replace
 
 from atoll.core.model.ids import AttemptId, JobId, job_of
 from atoll.core.model.lifecycle import AttemptEvent, AttemptState, JobEvent, JobState, StopCause
 from atoll.core.model.messages import Report
+from atoll.core.model.plan import Resize
 from atoll.ports.topics import PLACEMENT
 from tests.services.dispatch.fake_agent import FakeAgent
 from tests.services.dispatch.values import report, story
@@ -188,3 +190,27 @@ async def test_reports_of_many_sessions_share_transactions(world: World) -> None
     await settled(agent, 80)
     states = {(await world.job(JobId(attempt >> 16))).state for attempt in attempts}
     assert states == {JobState.RUNNING}
+
+
+async def test_a_run_that_has_changed_its_size_holds_what_it_says_runs(world: World) -> None:
+    agent, (attempt,) = await running(world)
+    await agent.report(story(attempt, ACCEPTED, STARTED))
+    await settled(agent, 2)
+    (task,) = (await world.attempt(attempt)).tasks
+    more = [replace(task, rank=rank, devices=(), cpu_milli=1) for rank in (1, 2)]
+    await world.resize(Resize(attempt, agent.cluster, 1, add=tuple(more)))
+    await eventually(lambda: len(agent.numbers) == 2)
+    resize = agent.decisions[-1]
+    assert (resize.generation, [t.rank for t in resize.tasks]) == (1, [0, 1, 2])
+    assert agent.protos[-1].spec.name
+    assert {row.rank for row in await world.allocations()} == {0, 1, 2}
+    told = Report(agent.cluster, 3, attempt, AttemptEvent.RESIZED, 2.0, generation=1, ranks=(0, 2))
+    await agent.report([told])
+    await settled(agent, 3)
+    assert {row.rank for row in await world.allocations()} == {0, 2}
+    assert [t.rank for t in (await world.attempt(attempt)).tasks] == [0, 2]
+    # The same again, as of an agent that came back, is refused and changes nothing.
+    await agent.report([replace(told, number=4, ranks=(0,))])
+    await settled(agent, 4)
+    assert {row.rank for row in await world.allocations()} == {0, 2}
+    assert not agent.stops

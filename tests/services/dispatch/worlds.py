@@ -20,12 +20,13 @@ from atoll.core.model.inventory import Cluster, Node, NodeInventory
 from atoll.core.model.job import Attempt, Job, Queue
 from atoll.core.model.lifecycle import JobWish, StopCause
 from atoll.core.model.messages import Decision, Event
-from atoll.core.model.plan import GangPlacement, request_of
+from atoll.core.model.plan import GangPlacement, Resize, request_of
 from atoll.core.model.spec import JobSpec
 from atoll.dispatch.replica import Replica
 from atoll.dispatch.settings import DispatchSettings
 from atoll.dispatch.wiring import SERVICE
 from atoll.placement.usecases.commit import commit_placements
+from atoll.placement.usecases.resize import commit_resizes
 from atoll.placement.usecases.revoke import Revoked, revoke
 from atoll.ports.store.common import Allocation, Cursor, Fence
 from atoll.ports.store.dispatch import DispatchStore
@@ -202,6 +203,12 @@ class World:
         if publish:
             await self.publish(done.decisions)
         return done
+
+    async def resize(self, change: Resize) -> None:
+        """Change the size of a running attempt."""
+        done = await commit_resizes(self.stores.placement, await self._fenced(), [change])
+        self._fence = done.fence
+        await self.publish(done.decisions)
 
     async def cancel(self, job: JobId) -> None:
         """Write the user's wish, as submission does for a job that has a live attempt."""
