@@ -5,33 +5,36 @@ for byte. Jobs are tried in the order of the policy. One that does not fit
 blocks its own class and nobody else.
 """
 
-from dataclasses import dataclass
+from collections.abc import Container
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from numpy.random import Generator
 
-from atoll.core.engine.gangs import UNLIMITED, Outcome, gang_placer
-from atoll.core.engine.limits import limit_reasons
+from atoll.core.engine.gangs import Outcome, gang_placer
+from atoll.core.engine.limits import limit_reasons, units_left
 from atoll.core.engine.line import line_up, point_to
 from atoll.core.engine.masks import Masks
 from atoll.core.engine.memo import Memo
+from atoll.core.engine.nominees import start_nominees
+from atoll.core.engine.order_kernels import advance, leave
 from atoll.core.engine.placements import Assembler
+from atoll.core.engine.preemption import Blocked, Preempted, Preemption
 from atoll.core.engine.run_kernels import (
     AT_LIMIT,
     FULL,
     NO_PLACE,
     WAITING,
-    leave,
     run,
-    sink,
+    sum_up,
     take_quota,
 )
 from atoll.core.engine.scoring import scoring_for
 from atoll.core.engine.sentences import no_room_reason
 from atoll.core.engine.tree_kernels import Trees, refresh
 from atoll.core.engine.why import Sight, reasons
-from atoll.core.model.plan import GangRequest, Plan, Waiting
+from atoll.core.model.plan import GangPlacement, GangRequest, Plan, Waiting
 from atoll.core.model.reason import Reason
 from atoll.core.policies.interfaces import Policies
 from atoll.core.state.snapshot import ClassView, Snapshot
@@ -49,6 +52,10 @@ class CycleLimits:
     """Jobs placed in one plan, at most."""
     max_explained: int = 8
     """Distinct requests whose wait is told with numbers; of others only that there is no room."""
+    max_preemptors: int = 16
+    """Blocked jobs for which others may be stopped are looked for in one cycle."""
+    bind_s: float = 60.0
+    """From the end of its victims until a job has started: so long its hold lasts."""
 
 
 def plan(
@@ -66,9 +73,17 @@ def plan(
     `memo`: of earlier cycles; it saves time and changes nothing.
     """
     cycle = _Cycle(snapshot, policies, now=now, rng=rng)
+    nominees = cycle.start_nominees()
     cycle.run(limits.max_placements, memo or Memo())
     placed = Assembler(snapshot, cycle.statement).placements()
-    return Plan(placements=placed, waiting=cycle.waiting(limits.max_explained))
+    stopped = cycle.preempt(limits)
+    return Plan(
+        placements=nominees + placed,
+        evictions=tuple(stopped.evictions),
+        waiting=cycle.waiting(limits.max_explained, again=stopped.again),
+        nominations=tuple(stopped.nominations),
+        released=tuple(stopped.released),
+    )
 
 
 class _Cycle:
@@ -78,6 +93,9 @@ class _Cycle:
         self, snapshot: Snapshot, policies: Policies, *, now: float, rng: Generator
     ) -> None:
         self.snapshot = snapshot
+        self.policies = policies
+        self.now = now
+        self.holds = snapshot.holds
         self.masks = Masks(snapshot, policies, now)
         self.lineup = line_up(snapshot, policies, self.masks, now=now, rng=rng)
         self.statement = Statement(snapshot.nodes, snapshot.hardware, snapshot.shapes)
@@ -106,6 +124,7 @@ class _Cycle:
                 self.scoring,
                 trees,
                 lineup.line,
+                lineup.forest,
                 lineup.quota,
                 statement.journal,
                 budget,
@@ -118,30 +137,67 @@ class _Cycle:
             else:
                 return
 
-    def waiting(self, explained: int) -> tuple[Waiting, ...]:
+    def start_nominees(self) -> tuple[GangPlacement, ...]:
+        """Place the jobs whose victims are gone on what is held for them."""
+        started, self.holds = start_nominees(self.snapshot, self.statement.nodes, now=self.now)
+        return started
+
+    def preempt(self, limits: CycleLimits) -> Preempted:
+        """Find victims for those that found no place."""
+        blocked = [Blocked(group, int(self.lineup.line.next[group])) for group in self._blocked()]
+        preemption = Preemption(
+            self.snapshot,
+            self.policies,
+            self.masks,
+            statement=self.statement,
+            scoring=self.scoring,
+            quota=self.lineup.quota,
+            holds=self.holds,
+        )
+        return preemption.run(blocked, most=limits.max_preemptors, bind_s=limits.bind_s)
+
+    def waiting(self, explained: int, *, again: Container[int] = ()) -> tuple[Waiting, ...]:
         """The classes that were tried and did not fit, in the order of their jobs."""
+        return tuple(
+            replace(self._waiting(group, explained), again=group in again)
+            for group in self._blocked()
+        )
+
+    def _blocked(self) -> list[int]:
         line = self.lineup.line
         blocked = np.flatnonzero(line.state != WAITING)
         head = line.next[blocked]
-        order = np.lexsort((line.job[head], line.submitted_at[head], line.key[blocked]))
-        return tuple(self._waiting(int(group), explained) for group in blocked[order])
+        order = np.lexsort((
+            line.job[head],
+            line.submitted_at[head],
+            line.key[head],
+            line.inner[head],
+            line.outer[head],
+        ))
+        return [int(group) for group in blocked[order]]
 
     def _gang(self, group: int, trees: Trees) -> int:
-        line = self.lineup.line
+        line, forest = self.lineup.line, self.lineup.forest
         view = self.snapshot.queue.classes[group]
         mark = self.statement.checkpoint()
         outcome = self._place(view, int(line.next[group]))
-        units = int(self.statement.journal.units[mark : self.statement.checkpoint()].sum())
+        if outcome is Outcome.PLACED and not self._charge(group, mark):
+            self.statement.rollback(mark)
+            outcome = Outcome.AT_LIMIT
         if outcome is Outcome.PLACED:
-            take_quota(line, self.lineup.quota, group, units)
             rows = self.statement.rows_since(mark)
             refresh(self.statement.nodes, self.scoring, trees, rows)
             line.next[group] += 1
-            sink(line)
+            advance(line, forest, group)
             return 1
         line.state[group] = AT_LIMIT if outcome is Outcome.AT_LIMIT else NO_PLACE
-        leave(line)
+        leave(line, forest, group)
         return 0
+
+    def _charge(self, group: int, mark: int) -> bool:
+        amount = self.lineup.forest.amount
+        sum_up(self.statement.nodes, self.scoring, self.statement.journal, mark, amount)
+        return take_quota(self.lineup.line, self.lineup.quota, group, amount)
 
     def _place(self, view: ClassView, job: int) -> Outcome:
         # Capacity only shrinks within a cycle: what did not fit once will not fit later.
@@ -152,15 +208,11 @@ class _Cycle:
             for group in view.shapes
             for shape in group
         }
-        outcome = self.gangs.place(view, masks, job=job, units_left=self._units_left(view))
+        left = units_left(view, self.snapshot, used=self.lineup.quota.used)
+        outcome = self.gangs.place(view, masks, job=job, units_left=left)
         if outcome is Outcome.NO_PLACE:
             self._hopeless.add(view.request)
         return outcome
-
-    def _units_left(self, view: ClassView) -> int:
-        quota = self.lineup.quota
-        left = [int(quota.limit[n] - quota.used[n]) for n in view.limits]
-        return max(0, min(left, default=UNLIMITED))
 
     def _waiting(self, group: int, explained: int) -> Waiting:
         view, line = self.snapshot.queue.classes[group], self.lineup.line

@@ -7,7 +7,7 @@ from itertools import count
 import numpy as np
 
 from atoll.core.engine.gangs import UNLIMITED, Outcome, gang_placer
-from atoll.core.engine.limits import limit_reasons
+from atoll.core.engine.limits import binding, limit_reasons, units_left
 from atoll.core.engine.masks import Masks
 from atoll.core.engine.scoring import scoring_for
 from atoll.core.engine.why import Codes, Sight, reasons
@@ -16,8 +16,8 @@ from atoll.core.model.plan import GangRequest, PendingJob
 from atoll.core.model.reason import Reason, ReasonCode
 from atoll.core.model.resources import DeviceRequest
 from atoll.core.policies.interfaces import WHY, Policies
-from atoll.core.state.limits import ancestry
 from atoll.core.state.mig import TABLES, UNITS_PER_BLOCK
+from atoll.core.state.needs import need_of
 from atoll.core.state.shape_table import shapes_of
 from atoll.core.state.snapshot import ClassView, Snapshot
 from atoll.core.state.statement import Statement
@@ -110,13 +110,13 @@ class _Look:
 
     def limit_reasons(self) -> tuple[Reason, ...]:
         """The limits that keep it, or would keep it if there was a place for it."""
-        limits = self._snapshot.limits
-        left = [int(limits.limit[n] - limits.used[n]) for n in self.view.limits]
-        if not left or self.fits(max(0, min(left))):
+        used = self._snapshot.limits.used
+        left = units_left(self.view, self._snapshot, used=used)
+        if not binding(self.view, self._snapshot) or self.fits(left):
             return ()
-        if not self.fits(UNLIMITED) and least_units(self._pending.request) <= min(left):
+        if not self.fits(UNLIMITED) and least_units(self._pending.request) <= left:
             return ()
-        return limit_reasons(self.view, self._snapshot, used=limits.used)
+        return limit_reasons(self.view, self._snapshot, used=used)
 
     def tallies(self) -> tuple[ClusterTally, ...]:
         """Nodes by what keeps tasks of the first group from them."""
@@ -151,16 +151,16 @@ def _units(device: DeviceRequest | None) -> int:
 def _view(snapshot: Snapshot, pending: PendingJob) -> ClassView:
     numbers = count()
     rows = tuple(tuple(next(numbers) for _ in g.shapes) for g in pending.request.groups)
-    queues = snapshot.limits.queues
-    limits = tuple(queues.index(name) for name in ancestry(pending.queue) if name in queues)
     return ClassView(
         number=-1,
         queue=pending.queue,
         request=pending.request,
         priority=pending.priority,
         shapes=rows,
-        limits=limits,
+        limits=snapshot.limits.of(pending.queue),
         jobs=1,
+        vertex=snapshot.shares.vertex(pending.queue),
+        need=need_of(pending.request, lambda kind: snapshot.kinds.get(kind, UNKNOWN_KIND)),
     )
 
 

@@ -1,17 +1,21 @@
 """Lines the queue up for the kernel: classes, their limits, and the shapes that they need."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from atoll.core.engine.forest import forest
+from atoll.core.engine.limits import binding
 from atoll.core.engine.masks import Key, Masks
 from atoll.core.engine.memo import Wanted
-from atoll.core.engine.run_kernels import WAITING, Line, Quota, heapify
+from atoll.core.engine.nominees import favour
+from atoll.core.engine.order_kernels import Forest, Line, build_heaps
+from atoll.core.engine.run_kernels import WAITING, Quota
 from atoll.core.model.plan import GangRequest
-from atoll.core.policies.interfaces import Policies
+from atoll.core.policies.interfaces import Policies, Ranks
 from atoll.core.state.snapshot import ClassView, Snapshot
 
 _Column = tuple[int, Key]
@@ -23,6 +27,7 @@ class Lineup:
     """The queue of a cycle."""
 
     line: Line
+    forest: Forest
     quota: Quota
     wanted: tuple[Wanted, ...]
     """Columns that the trees need; `line.column` holds their places in this until `point_to`."""
@@ -34,10 +39,14 @@ def line_up(
     """Everything that the kernel needs to go through the queue, but for the trees."""
     wanted: _Wanted = {}
     columns = [_columns(view, masks, wanted) for view in snapshot.queue.classes]
-    keys = policies.order.keys(snapshot, now=now, rng=rng)
-    line = _line(snapshot, keys, columns)
-    quota = Quota(snapshot.limits.used.copy(), snapshot.limits.limit)
-    return Lineup(line, quota, tuple(each for _, each in wanted.values()))
+    ranks = policies.order.ranks(snapshot, now=now, rng=rng)
+    ranks = replace(ranks, outer=favour(snapshot, ranks.outer))
+    line = _line(snapshot, ranks, columns)
+    queues = forest(snapshot, ranks.standing, np.flatnonzero(line.next < line.end))
+    build_heaps(line, queues)
+    limits = snapshot.limits
+    quota = Quota(limits.kind, limits.used.copy(), limits.limit)
+    return Lineup(line, queues, quota, tuple(each for _, each in wanted.values()))
 
 
 def point_to(line: Line, columns: Sequence[int]) -> None:
@@ -48,7 +57,9 @@ def point_to(line: Line, columns: Sequence[int]) -> None:
 def is_single(request: GangRequest) -> bool:
     """True for one task that may go to any domain: the kernel places it by itself."""
     required = request.topology is not None and request.topology.required
-    return len(request.groups) == 1 and request.groups[0].count == 1 and not required
+    alone = len(request.groups) == 1 and request.groups[0].count == 1
+    # The kernel knows nothing of where others of its name were placed a moment ago.
+    return alone and not required and request.anti_affinity is None
 
 
 def _columns(view: ClassView, masks: Masks, wanted: _Wanted) -> list[int]:
@@ -65,15 +76,14 @@ def _columns(view: ClassView, masks: Masks, wanted: _Wanted) -> list[int]:
     return numbers
 
 
-def _line(snapshot: Snapshot, keys: NDArray[np.float64], columns: Sequence[Sequence[int]]) -> Line:
+def _line(snapshot: Snapshot, ranks: Ranks, columns: Sequence[Sequence[int]]) -> Line:
     queue = snapshot.queue
-    full = np.flatnonzero(np.diff(queue.first) > 0)
-    heap = np.zeros(max(1, len(queue.classes)), np.int64)
-    heap[: len(full)] = full
     first_column, column = _ragged(columns)
-    first_limit, limit = _ragged([view.limits for view in queue.classes])
-    line = Line(
-        key=keys,
+    first_limit, limit = _ragged([binding(view, snapshot) for view in queue.classes])
+    return Line(
+        outer=ranks.outer,
+        inner=ranks.inner,
+        key=ranks.key,
         job=queue.job,
         submitted_at=queue.submitted_at,
         next=queue.first[:-1].copy(),
@@ -84,11 +94,7 @@ def _line(snapshot: Snapshot, keys: NDArray[np.float64], columns: Sequence[Seque
         column=column,
         first_limit=first_limit,
         limit=limit,
-        heap=heap,
-        heap_size=np.array([len(full)], np.int64),
     )
-    heapify(line)
-    return line
 
 
 def _ragged(lists: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

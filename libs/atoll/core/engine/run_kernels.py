@@ -6,10 +6,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from atoll.core.engine.order_kernels import NOBODY, Forest, Line, advance, head, leave
 from atoll.core.engine.score_kernels import Scoring, device_for, look_at
 from atoll.core.engine.tree_kernels import Trees, best, climb, score_columns
-from atoll.core.state.columns import Nodes
-from atoll.core.state.fit_kernels import charge, pick
+from atoll.core.state.columns import SHAPE_CPU, SHAPE_MEMORY, SHAPE_PROFILE, Nodes
+from atoll.core.state.fit_kernels import UNITS, VIEW_KIND, charge, pick
+from atoll.core.state.shares import CPU, DEVICES, MEMORY
 from atoll.core.state.statement_kernels import Journal, has_room, place
 
 WAITING: Final = 0
@@ -25,38 +27,11 @@ CUT: Final = -3
 """A class has more jobs than the snapshot shows: others must not overtake them."""
 
 
-class Line(NamedTuple):
-    """The queue in the kernel: J jobs of C classes; a class waits, or is found not to fit."""
-
-    key: NDArray[np.float64]
-    """(C) from the policy."""
-    job: NDArray[np.int64]
-    """(J) ids."""
-    submitted_at: NDArray[np.float64]
-    next: NDArray[np.int64]
-    """(C) index of the class's next job."""
-    end: NDArray[np.int64]
-    """(C) index after its last one."""
-    more: NDArray[np.bool_]
-    """(C) jobs behind `end`."""
-    state: NDArray[np.int8]
-    """(C) WAITING, NO_PLACE or AT_LIMIT."""
-    first_column: NDArray[np.int64]
-    """(C + 1) into `column`: a class without columns is a gang, placed outside."""
-    column: NDArray[np.int64]
-    """Tree columns of a class's alternatives, the preferred first."""
-    first_limit: NDArray[np.int64]
-    limit: NDArray[np.int64]
-    """Limits that bind the class."""
-    heap: NDArray[np.int64]
-    """Classes, the first in order on top."""
-    heap_size: NDArray[np.int64]
-    """(1)."""
-
-
 class Quota(NamedTuple):
     """Use and limit of the queues that have one, in 1/56 block."""
 
+    kind: NDArray[np.int64]
+    """Device kind that a limit is of; negative for all together."""
     used: NDArray[np.int64]
     limit: NDArray[np.int64]
 
@@ -67,6 +42,7 @@ def run(
     scoring: Scoring,
     trees: Trees,
     line: Line,
+    forest: Forest,
     quota: Quota,
     journal: Journal,
     budget: int,
@@ -76,22 +52,23 @@ def run(
     What stopped it is DONE, FULL, CUT, or the class of a gang whose turn it is.
     """
     placed = 0
-    while line.heap_size[0] > 0:
-        group = line.heap[0]
+    group = head(forest)
+    while group != NOBODY:
         if line.next[group] == line.end[group]:
             if line.more[group]:
                 return CUT, placed
-            leave(line)
+            leave(line, forest, group)
         elif line.state[group] != WAITING:
-            leave(line)
+            leave(line, forest, group)
         elif line.first_column[group] == line.first_column[group + 1]:
             return group, placed
         elif placed == budget or not has_room(journal, scoring.out.device.shape[0]):
             return FULL, placed
-        elif _place_next(nodes, scoring, trees, line, quota, journal, group):
+        elif _place_next(nodes, scoring, trees, line, forest, quota, journal, group):
             placed += 1
             line.next[group] += 1
-            sink(line)
+            advance(line, forest, group)
+        group = head(forest)
     return DONE, placed
 
 
@@ -101,6 +78,7 @@ def _place_next(
     scoring: Scoring,
     trees: Trees,
     line: Line,
+    forest: Forest,
     quota: Quota,
     journal: Journal,
     group: int,
@@ -115,8 +93,8 @@ def _place_next(
         node = look_at(nodes, models, rules, row, seen)
         device = device_for(node, shapes, rules, seen, shape)
         shares = pick(nodes, models, cuts, shapes, shape, row, device, seen, out, 0)
-        units = charge(cuts, shapes, shape, seen, out, 0, shares)
-        if not take_quota(line, quota, group, units):
+        _count(scoring, shape, shares, forest.amount)
+        if not take_quota(line, quota, group, forest.amount):
             line.state[group] = AT_LIMIT
             continue
         journal.job[journal.size[0]] = line.next[group]
@@ -130,58 +108,54 @@ def _place_next(
 
 
 @njit(cache=True, nogil=True)
-def take_quota(line: Line, quota: Quota, group: int, units: int) -> bool:
-    """Charge a class's limits, or none of them when one would be exceeded."""
+def take_quota(line: Line, quota: Quota, group: int, amount: NDArray[np.int64]) -> bool:
+    """Charge a class's limits, or none of them when one would be exceeded. `amount`: (R)."""
     for i in range(line.first_limit[group], line.first_limit[group + 1]):
         limit = line.limit[i]
+        units = _of_kind(amount, quota.kind[limit])
         if units > 0 and quota.used[limit] + units > quota.limit[limit]:
             return False
     for i in range(line.first_limit[group], line.first_limit[group + 1]):
-        quota.used[line.limit[i]] += units
+        quota.used[line.limit[i]] += _of_kind(amount, quota.kind[line.limit[i]])
     return True
 
 
 @njit(cache=True, nogil=True)
-def heapify(line: Line) -> None:
-    """Order the heap after it was filled with classes that have jobs."""
-    for at in range(line.heap_size[0] // 2 - 1, -1, -1):
-        _sink_from(line, at)
+def sum_up(
+    nodes: Nodes, scoring: Scoring, journal: Journal, mark: int, amount: NDArray[np.int64]
+) -> None:
+    """Write to `amount` what the tasks since the mark take of every resource."""
+    amount[:] = 0
+    uses = journal.uses
+    models, cuts, shapes = scoring.models, scoring.cuts, scoring.shapes
+    for task in range(mark, journal.size[0]):
+        amount[CPU] += uses.cpu[task]
+        amount[MEMORY] += uses.memory[task]
+        for grant in range(uses.first_grant[task], uses.first_grant[task + 1]):
+            model = nodes.model[uses.row[task], uses.device[grant]]
+            units = UNITS * uses.blocks[grant]
+            if uses.bits[grant] != 0:
+                profile = shapes[journal.shape[task], SHAPE_PROFILE]
+                units += cuts.charge[models.cut[model], profile]
+            amount[DEVICES + models.kind[model]] += units
 
 
-@njit(cache=True, nogil=True)
-def leave(line: Line) -> None:
-    """Take the first class off the heap."""
-    line.heap_size[0] -= 1
-    line.heap[0] = line.heap[line.heap_size[0]]
-    _sink_from(line, 0)
+@njit(cache=True, nogil=True, forceinline=True)
+def _count(scoring: Scoring, shape: int, shares: int, amount: NDArray[np.int64]) -> None:
+    _, cuts, shapes, _, seen, _, out = scoring
+    amount[:] = 0
+    amount[CPU] = shapes[shape, SHAPE_CPU]
+    amount[MEMORY] = shapes[shape, SHAPE_MEMORY]
+    for share in range(shares):
+        kind = seen[VIEW_KIND, out.device[share]]
+        amount[DEVICES + kind] += charge(cuts, shapes, shape, seen, out, share, share + 1)
 
 
-@njit(cache=True, nogil=True)
-def sink(line: Line) -> None:
-    """Put the first class where its next job belongs."""
-    group = line.heap[0]
-    if line.next[group] < line.end[group]:
-        _sink_from(line, 0)
-
-
-@njit(cache=True, nogil=True)
-def _sink_from(line: Line, at: int) -> None:
-    size = line.heap_size[0]
-    while 2 * at + 1 < size:
-        child = 2 * at + 1
-        if child + 1 < size and _before(line, line.heap[child + 1], line.heap[child]):
-            child += 1
-        if not _before(line, line.heap[child], line.heap[at]):
-            return
-        line.heap[child], line.heap[at] = line.heap[at], line.heap[child]
-        at = child
-
-
-@njit(cache=True, nogil=True)
-def _before(line: Line, one: int, other: int) -> bool:
-    if line.key[one] != line.key[other]:
-        return bool(line.key[one] < line.key[other])
-    a, b = line.next[one], line.next[other]
-    if line.submitted_at[a] != line.submitted_at[b]:
-        return bool(line.submitted_at[a] < line.submitted_at[b])
-    return bool(line.job[a] < line.job[b])
+@njit(cache=True, nogil=True, forceinline=True)
+def _of_kind(amount: NDArray[np.int64], kind: int) -> int:
+    if kind >= 0:
+        return int(amount[DEVICES + kind])
+    units = 0
+    for column in range(DEVICES, amount.shape[0]):
+        units += amount[column]
+    return units

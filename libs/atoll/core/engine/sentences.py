@@ -28,6 +28,10 @@ SHORTAGES: Final = frozenset({
 _NODE: Final = {
     ReasonCode.NODE_UNSCHEDULABLE: ("down or cordoned", "uncordon or repair them"),
     ReasonCode.NODE_SUSPECT: ("suspect until a later inventory", "wait for it"),
+    ReasonCode.ANTI_AFFINITY: (
+        "too close to a job that it is kept apart from",
+        "wait for that job to end",
+    ),
 }
 
 
@@ -44,8 +48,7 @@ def node_reason(code: ReasonCode, shape: TaskShape, *, available: int, nodes: in
         state, advice = _NODE[code]
         return Reason(code, f"{state}: {_nodes(nodes)}", count=nodes, help=advice)
     if code is ReasonCode.LABELS_MISMATCH:
-        wanted = ", ".join(f"{key}={value}" for key, value in shape.labels)
-        return Reason(code, f"labels {wanted} missing on {_nodes(nodes)}", count=nodes)
+        return Reason(code, f"labels are not {_labels(shape)}: {_nodes(nodes)}", count=nodes)
     if code is ReasonCode.CPU_SHORT:
         return _short(code, shape.cpu_milli, available, unit="milli-CPU", nodes=nodes)
     if code is ReasonCode.MEMORY_SHORT:
@@ -90,11 +93,12 @@ def no_room_reason() -> Reason:
     )
 
 
-def limit_reason(queue: str, *, used: int, limit: int) -> Reason:
-    """A queue is at its limit; both numbers in blocks."""
+def limit_reason(queue: str, *, used: int, limit: int, kind: str = "") -> Reason:
+    """A queue is at its limit, of one kind or over all; both numbers in blocks."""
+    devices = f"{kind} devices" if kind else "devices"
     return Reason(
         ReasonCode.QUEUE_LIMIT,
-        f"queue {queue} holds {used / 100:g} of the {limit / 100:g} devices that it may",
+        f"queue {queue} holds {used / 100:g} of the {limit / 100:g} {devices} that it may",
         available=max(0, limit - used),
         unit="blocks",
         help="wait for its jobs to end, or raise its limit",
@@ -158,3 +162,9 @@ def _device_reason(code: ReasonCode, shape: TaskShape, *, available: int, nodes:
         f"less than {device_words(device)} free on {_nodes(nodes)}, the best has {available} {unit}"
     )
     return Reason(code, message, needed=needed, available=available, unit=unit, count=nodes)
+
+
+def _labels(shape: TaskShape) -> str:
+    wanted = [f"{key}={value}" for key, value in shape.labels]
+    shunned = [f"{key}!={value}" if value else f"no {key}" for key, value in shape.labels_not]
+    return ", ".join(wanted + shunned)

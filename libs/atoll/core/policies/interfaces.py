@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from atoll.core.model.plan import GangRequest
 from atoll.core.model.reason import ReasonCode
 from atoll.core.model.resources import TaskShape
+from atoll.core.policies.victim_order import MinimalLoss
+from atoll.core.state.running import Running
 from atoll.core.state.snapshot import Snapshot
 
 
@@ -82,6 +84,7 @@ class Loss:
     quantum: float = 0.1
     """Blocks of loss that count as one."""
 
+
 MAY_GO: Final = 0
 WHY: Final[tuple[ReasonCode | None, ...]] = (
     None,
@@ -99,16 +102,41 @@ WHY: Final[tuple[ReasonCode | None, ...]] = (
     ReasonCode.CLUSTER_BEHIND,
     ReasonCode.CLUSTER_AVOIDED,
     ReasonCode.ON_LOST_UNSUPPORTED,
+    ReasonCode.ANTI_AFFINITY,
 )
 """Why a node does not take a task, as small numbers."""
 WHY_NUMBER: Final = {code: number for number, code in enumerate(WHY) if code is not None}
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Standing:
+    """How queues are compared: first those below what they deserve, then by dominant share."""
+
+    unit: NDArray[np.float64]
+    """(R) share of the whole that one unit of a resource is; 0 for those that do not count."""
+    bias: NDArray[np.float64]
+    """(V) added to a queue's share when it holds more than it deserves."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranks:
+    """The order of the J jobs that a snapshot shows; the smallest is first, ties by submit, id."""
+
+    outer: NDArray[np.int64]
+    """(J) compared before queues are."""
+    inner: NDArray[np.int64]
+    """(J) compared between jobs of one queue."""
+    key: NDArray[np.float64]
+    """(J) compared between jobs of one queue that are equal so far."""
+    standing: Standing | None = None
+    """None: queues do not count, all jobs are as of one."""
+
+
 class QueueOrder(Protocol):
     """In which order jobs are tried."""
 
-    def keys(self, snapshot: Snapshot, *, now: float, rng: Generator) -> NDArray[np.float64]:
-        """One key per class of the snapshot; the smallest is first, then submit time, then id."""
+    def ranks(self, snapshot: Snapshot, *, now: float, rng: Generator) -> Ranks:
+        """The order as it stands before anything is placed."""
         ...
 
 
@@ -142,6 +170,16 @@ class Score(Protocol):
         ...
 
 
+class VictimOrder(Protocol):
+    """What it costs to stop running work."""
+
+    def costs(
+        self, running: Running, slots: NDArray[np.int64], *, now: float
+    ) -> NDArray[np.float64]:
+        """(S) cost of stopping each slot now, above 0; the least is stopped."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Policies:
     """The policies of a cycle."""
@@ -149,3 +187,4 @@ class Policies:
     order: QueueOrder
     filters: tuple[Filter, ...]
     score: Score
+    victims: VictimOrder = MinimalLoss()

@@ -3,16 +3,13 @@
 from collections.abc import Sequence
 
 from atoll.core.state.job_queue import Heads, JobClass, JobQueue
-from atoll.core.state.limits import LimitBook, Limits
 from atoll.core.state.node_table import NodeTable
+from atoll.core.state.queue_books import QueueBooks
 from atoll.core.state.snapshot import ClassView, QueueView
 
 
-def class_views(
-    classes: Sequence[JobClass], book: LimitBook, limits: Limits
-) -> tuple[ClassView, ...]:
+def class_views(classes: Sequence[JobClass], books: QueueBooks) -> tuple[ClassView, ...]:
     """Classes as they stand, with the numbers of the limits that bind them."""
-    number = {queue: index for index, queue in enumerate(limits.queues)}
     return tuple(
         ClassView(
             number=c.number,
@@ -20,7 +17,9 @@ def class_views(
             request=c.request,
             priority=c.priority,
             shapes=c.shapes,
-            limits=tuple(number[name] for name in book.bound(c.queue)),
+            limits=books.limits_of(c.queue),
+            vertex=c.vertex,
+            need=c.need,
             jobs=c.live,
         )
         for c in classes

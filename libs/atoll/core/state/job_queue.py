@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from atoll.core.model.ids import MAX_ATTEMPTS, JobId, QueueName
 from atoll.core.model.plan import GangRequest, PendingJob
 from atoll.core.state.fifo import Fifo
+from atoll.core.state.needs import NOTHING, Need
 from atoll.core.state.pending import Ints, PendingTable
 
 NEVER_BLOCKED = -1
+NOBODY = np.zeros(0, np.int64)
 _ClassKey = tuple[QueueName, GangRequest, int]
 
 
@@ -33,6 +35,9 @@ class JobClass:
     """By task group: rows of its alternatives in the shape table."""
     watch: tuple[int, ...] = ()
     """Device kinds whose release could make it fit."""
+    vertex: int = 0
+    """Of its queue in the queue tree."""
+    need: Need = NOTHING
 
 
 class Heads(NamedTuple):
@@ -215,9 +220,13 @@ class JobQueue:
             self.classes[group].fifo.push(job, submitted_at)
 
 
-def heads(queue: JobQueue, classes: Sequence[JobClass], size: int) -> Heads:
-    """The first jobs of every class, about `size` of each at most."""
+def heads(
+    queue: JobQueue, classes: Sequence[JobClass], size: int, *, without: Ints = NOBODY
+) -> Heads:
+    """The first jobs of every class, about `size` of each at most; some jobs are left out."""
     parts = [_head(queue, group, size) for group in classes]
+    if len(without):
+        parts = [(s[~np.isin(queue.table.columns.job[s], without)], more) for s, more in parts]
     offsets = np.zeros(len(classes) + 1, np.int64)
     np.cumsum([len(slots) for slots, _ in parts], out=offsets[1:])
     slots = np.concatenate([slots for slots, _ in parts]) if parts else np.zeros(0, np.int64)

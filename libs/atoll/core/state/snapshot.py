@@ -1,6 +1,6 @@
 """The frozen input of a cycle: nothing in it changes, whatever happens to the world."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,12 +11,17 @@ from atoll.core.model.inventory import Avoidance
 from atoll.core.model.plan import GangRequest, shape_key
 from atoll.core.model.reason import ReasonCode
 from atoll.core.model.resources import TaskShape
+from atoll.core.model.spec import AntiAffinity
+from atoll.core.state.apart import Place, domain_keys, shared
 from atoll.core.state.columns import Nodes, Shapes
 from atoll.core.state.fit_kernels import Hardware
+from atoll.core.state.holds import Hold
 from atoll.core.state.interning import Labels
 from atoll.core.state.labels import LabelSets
 from atoll.core.state.limits import Limits
+from atoll.core.state.needs import Need
 from atoll.core.state.running import Running
+from atoll.core.state.shares import Shares
 from atoll.core.state.typical import Typical
 
 
@@ -44,6 +49,9 @@ class ClassView:
     """Which of the snapshot's limits bind it."""
     jobs: int
     """Pending jobs of the class, those included that are not shown."""
+    vertex: int
+    """Of its queue in `Snapshot.shares`."""
+    need: Need
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +99,16 @@ class Snapshot:
     """Tasks that fragmentation is measured against."""
     queue: QueueView
     limits: Limits
+    shares: Shares
     running: Running
+    holds: tuple[Hold, ...]
+    """Their capacity is taken from `nodes`, their jobs are not in `queue`."""
+    first: frozenset[QueueName]
+    """Queues that come first this once: capacity was taken from them for nothing."""
+    apart: Mapping[str, tuple[Place, ...]]
+    """Where jobs are that others are kept apart from, by the name that they share."""
+    calm: frozenset[QueueName]
+    """Queues whose jobs stop nobody for their priority."""
 
     def closed(self, cluster: int, request: GangRequest, *, now: float) -> ReasonCode | None:
         """Why a cluster does not take a request now; None when it does."""
@@ -115,6 +132,28 @@ class Snapshot:
         live = [a for a in self.avoidances if a.until > now]
         key = shape_key(request) if any(a.shape_key for a in live) else ""
         return [a for a in live if a.shape_key in ("", key)]
+
+    def too_close(self, apart: AntiAffinity) -> NDArray[np.bool_]:
+        """(N) True for the nodes that share a domain with a job of the same name."""
+        held = [
+            Place(hold.job.request.anti_affinity.level, tuple(t.node for t in hold.nomination.tasks))
+            for hold in self.holds
+            if hold.job.request.anti_affinity and hold.job.request.anti_affinity.name == apart.name
+        ]
+        by_level: dict[str, list[int]] = {apart.level: []}
+        for place in (*self.apart.get(apart.name, ()), *held):
+            rows = [self.row_of[node] for node in place.nodes if node in self.row_of]
+            for level in {apart.level, place.level}:
+                by_level.setdefault(level, []).extend(rows)
+        near = np.zeros(len(self.names), np.bool_)
+        for level, rows in by_level.items():
+            keys = domain_keys(self.nodes, self.level_column(level))
+            near |= shared(keys, np.array(rows, np.int64))
+        return near
+
+    def label_sets_without(self, labels: Labels) -> NDArray[np.bool_]:
+        """(label sets) True for those that hold none of the labels; no value: any of the key."""
+        return ~self.label_sets.having(labels, count=self.label_count)
 
     def label_sets_with(self, labels: Labels) -> NDArray[np.bool_]:
         """(label sets) True for those that hold every label."""

@@ -1,0 +1,129 @@
+"""Fair shares between queues, and inside a queue the longest-waiting first, with a few nudges.
+
+Queues below what they deserve of the kind asked for go first, by used/deserved;
+the others by dominant share / weight with the candidate counted, at every level
+of the tree (Ghodsi et al., "Dominant Resource Fairness", NSDI'11). Inside a queue
+seconds of waiting are the common currency of all factors.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.random import Generator
+
+from atoll.core.policies.fair_tree import sibling_ranks
+from atoll.core.policies.interfaces import Ranks, Standing
+from atoll.core.policies.priority_fifo import job_priorities
+from atoll.core.state.mig import UNITS_PER_DEVICE
+from atoll.core.state.shares import CPU, DEVICES, MEMORY, Floats, Ints, Shares
+from atoll.core.state.snapshot import Snapshot
+
+HOUR_S: Final = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class FairShareSettings:
+    """Weights and switches; 0 or False takes a factor out of the order."""
+
+    shares: bool = True
+    """Queues count; otherwise all jobs are as of one queue."""
+    cpu: float = 1.0
+    """Weight of CPU in dominant shares; so are the next ones."""
+    memory: float = 1.0
+    devices: Mapping[str, float] = field(default_factory=dict)
+    """By kind, what a device is worth in equivalents of one of weight 1."""
+    history: float = 0.0
+    """What its rank among siblings by past usage adds to a queue's share: 0 to this."""
+    priority_first: bool = False
+    """Priority is compared before queues are, and not only inside a queue."""
+    guarantees_first: bool = True
+    """Jobs with a guaranteed deadline go before all others."""
+    age: float = 1.0
+    """Seconds gained by each second of waiting."""
+    size_s: float = 12 * HOUR_S
+    """Seconds lost by each doubling of the devices that a job asks for."""
+    deadline_s: float = 24 * HOUR_S
+    """Seconds gained at no laxity left, falling to none over as much laxity."""
+    preempted_s: float = HOUR_S
+    """Seconds gained by each time it was stopped for others."""
+
+
+@dataclass(frozen=True, slots=True)
+class FairShare:
+    """The order of the service."""
+
+    settings: FairShareSettings = FairShareSettings()
+
+    def ranks(self, snapshot: Snapshot, *, now: float, rng: Generator) -> Ranks:
+        """The order as it stands before anything is placed."""
+        del rng
+        settings = self.settings
+        priority = job_priorities(snapshot)
+        outer = -priority if settings.priority_first else np.zeros_like(priority)
+        if settings.guarantees_first:
+            outer[snapshot.queue.guaranteed] = np.iinfo(np.int64).min
+        gained = sum(gains(snapshot, settings, now=now).values())
+        standing = standing_of(snapshot, settings) if settings.shares else None
+        return Ranks(outer, -priority, -np.asarray(gained, np.float64), standing)
+
+
+def gains(snapshot: Snapshot, settings: FairShareSettings, *, now: float) -> dict[str, Floats]:
+    """By factor, (J) seconds by which it brings each job that is shown forward in its queue."""
+    queue = snapshot.queue
+    devices = np.repeat(_devices(snapshot), np.diff(queue.first))
+    limit = np.array([view.request.terms.time_limit_s for view in queue.classes], np.float64)
+    slack = laxity(queue.deadline_at, np.repeat(limit, np.diff(queue.first)), now=now)
+    late = np.clip(1.0 - slack / settings.deadline_s, 0.0, 1.0) if settings.deadline_s else 0.0
+    return {
+        "age": settings.age * (now - queue.submitted_at),
+        "size": -settings.size_s * np.log2(np.maximum(devices, 1.0)),
+        "deadline": settings.deadline_s * np.where(queue.deadline_at > 0, late, 0.0),
+        "preempted": settings.preempted_s * queue.preemptions.astype(np.float64),
+    }
+
+
+def laxity(deadline_at: Floats, time_limit_s: Floats, *, now: float) -> Floats:
+    """Seconds for which a job could still wait and end in time, by its time limit."""
+    slack: Floats = deadline_at - now - time_limit_s
+    return slack
+
+
+def standing_of(snapshot: Snapshot, settings: FairShareSettings) -> Standing:
+    """How queues are compared in a snapshot."""
+    shares = snapshot.shares
+    unit = units(shares, snapshot.kinds, settings)
+    size = len(shares.parent)
+    if not settings.history:
+        return Standing(unit, np.zeros(size))
+    ranks = sibling_ranks(shares.parent, _used(shares, unit), shares.weight)
+    return Standing(unit, settings.history * ranks)
+
+
+def units(shares: Shares, kinds: Mapping[str, int], settings: FairShareSettings) -> Floats:
+    """(R) share of the whole that one unit is; a device kind is one of all, by their weights."""
+    worth = np.ones(len(shares.capacity) - DEVICES)
+    for kind, weight in settings.devices.items():
+        if kind in kinds and kinds[kind] < len(worth):
+            worth[kinds[kind]] = weight
+    unit = np.zeros(len(shares.capacity))
+    for column, weight in ((CPU, settings.cpu), (MEMORY, settings.memory)):
+        if shares.capacity[column] > 0:
+            unit[column] = weight / shares.capacity[column]
+    whole = float((worth * shares.capacity[DEVICES:]).sum())
+    if whole > 0:
+        unit[DEVICES:] = worth / whole
+    return unit
+
+
+def _used(shares: Shares, unit: Floats) -> Floats:
+    used: Floats = (shares.usage * unit).max(axis=1, initial=0.0)
+    return used
+
+
+def _devices(snapshot: Snapshot) -> Floats:
+    classes = snapshot.queue.classes
+    wanted: Ints = np.array([sum(u for _, u in v.need.devices) for v in classes], np.int64)
+    devices: Floats = wanted / UNITS_PER_DEVICE
+    return devices
