@@ -51,6 +51,7 @@ class GangRequest:
     """`on_lost: requeue`: only clusters whose backend can stop a run by itself."""
     terms: RunTerms = RunTerms()
     anti_affinity: AntiAffinity | None = None
+    """Its name has the queue in front, so that it means the same jobs wherever it is read."""
 
 
 STEPS_PER_DOUBLING: Final = 8
@@ -65,7 +66,7 @@ def request_of(spec: JobSpec) -> GangRequest:
         spec.topology,
         needs_guard=spec.on_lost is OnLost.REQUEUE,
         terms=_terms(spec),
-        anti_affinity=spec.anti_affinity,
+        anti_affinity=_apart(spec),
     )
 
 
@@ -75,6 +76,11 @@ def round_limit(seconds: float) -> float:
         return 0.0
     steps = math.ceil(math.log2(seconds) * STEPS_PER_DOUBLING - 1e-9)
     return float(math.ceil(2 ** (steps / STEPS_PER_DOUBLING)))
+
+
+def _apart(spec: JobSpec) -> AntiAffinity | None:
+    apart = spec.anti_affinity
+    return None if apart is None else replace(apart, name=f"{spec.queue}/{apart.name}")
 
 
 def _terms(spec: JobSpec) -> RunTerms:
@@ -170,6 +176,8 @@ class RunFacts:
     preemptions: int = 0
     immune_until: float = 0.0
     """Wall time until which it is no victim, but for operators and bookings."""
+    apart: AntiAffinity | None = None
+    """Jobs that it is kept apart from; the queue is in the name."""
 
 
 def run_facts(placement: GangPlacement, *, started_at: float) -> RunFacts:
@@ -185,6 +193,7 @@ def run_facts(placement: GangPlacement, *, started_at: float) -> RunFacts:
         guaranteed=placement.guaranteed,
         preemptions=placement.preemptions,
         immune_until=immune_until(terms, placement.preemptions, started_at=started_at),
+        apart=placement.request.anti_affinity,
     )
 
 
@@ -281,6 +290,8 @@ class Plan:
     waiting: tuple[Waiting, ...] = ()
     nominations: tuple[Nomination, ...] = ()
     """New ones; each with the evictions that free what it holds."""
+    released: tuple[JobId, ...] = ()
+    """Jobs whose nominations end because others take what was held for them."""
     resizes: tuple[Resize, ...] = ()
     promises: tuple[Promise, ...] = ()
     """Backfill reservations, by the order of their jobs."""

@@ -6,7 +6,7 @@ policy needs no new kernel; a filter is a mask over the nodes.
 
 import enum
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import numpy as np
@@ -187,4 +187,4 @@ class Policies:
     order: QueueOrder
     filters: tuple[Filter, ...]
     score: Score
-    victims: VictimOrder = MinimalLoss()
+    victims: VictimOrder = field(default_factory=MinimalLoss)

@@ -11,8 +11,8 @@ from typing import Protocol
 import numpy as np
 
 from atoll.core.model.errors import DomainError, ErrorCode
-from atoll.core.model.ids import AttemptId, ClusterName, NodeId, QueueName, attempt_name
-from atoll.core.model.plan import RunFacts, TaskPlacement
+from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId, QueueName, attempt_name
+from atoll.core.model.plan import Nomination, RunFacts, TaskPlacement
 from atoll.core.model.resources import DeviceGrant
 from atoll.core.state.ledger_kernels import FINE, Uses, give_tasks, take_gangs
 from atoll.core.state.mig import grant_bits
@@ -100,6 +100,8 @@ class Ledger:
     def __init__(self, table: NodeTable) -> None:
         self.table = table
         self.holdings: dict[AttemptId, Holding] = {}
+        self.nominations: dict[JobId, Nomination] = {}
+        """What is held for jobs; it is not taken from the table's columns."""
 
     def allocate(self, holdings: Sequence[Holding]) -> tuple[Holding, ...]:
         """Take what committed attempts hold, all or none; those that were not held before.
@@ -162,7 +164,16 @@ class Ledger:
             give_tasks(self.table.nodes, uses, uses.first_task[gang], uses.first_task[gang + 1])
 
 
-def flatten(gangs: Sequence[Sequence[TaskPlacement]], table: NodeTable) -> Uses:
+class HasRows(Protocol):
+    """A table of nodes, or what a snapshot has of it."""
+
+    @property
+    def row_of(self) -> dict[NodeId, int]:
+        """Rows by node."""
+        ...
+
+
+def flatten(gangs: Sequence[Sequence[TaskPlacement]], table: HasRows) -> Uses:
     """Tasks as arrays; their nodes must be in the table and their devices within its width."""
     tasks = [task for gang in gangs for task in gang]
     grants = [grant for task in tasks for grant in task.devices]

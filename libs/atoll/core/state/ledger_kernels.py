@@ -65,6 +65,13 @@ def take_task(nodes: Nodes, uses: Uses, task: int) -> None:
 
 
 @njit(cache=True, nogil=True)
+def take_tasks(nodes: Nodes, uses: Uses, first: int, end: int) -> None:
+    """Take the tasks from `first` to before `end`, whatever is free."""
+    for task in range(first, end):
+        take_task(nodes, uses, task)
+
+
+@njit(cache=True, nogil=True)
 def give_tasks(nodes: Nodes, uses: Uses, first: int, end: int) -> None:
     """Give back the tasks from `first` to before `end`."""
     for task in range(first, end):

@@ -78,6 +78,8 @@ class Running:
     """All slots at one moment; those that are over are not `live`."""
 
     live: Bools
+    stopping: Bools
+    """Told to stop; they hold what they hold until they have."""
     runs: Runs
     tasks: RunTasks
     holdings: Sequence[Holding]
@@ -96,7 +98,7 @@ class RunningTable:
     def __init__(self) -> None:
         self.queues: Interner[QueueName] = Interner()
         self._slot: dict[AttemptId, int] = {}
-        self._live = np.zeros(0, np.bool_)
+        self._live = self._stopping = np.zeros(0, np.bool_)
         self._count = 0
         self._frozen: Running | None = None
         self._begin(16, 16, 16)
@@ -126,12 +128,20 @@ class RunningTable:
         if over > COMPACT_AT and over > len(self._slot):
             self._compact()
 
+    def stop(self, attempts: Iterable[AttemptId]) -> None:
+        """Mark attempts as told to stop; those that are not here are passed over."""
+        slots = [self._slot[a] for a in attempts if a in self._slot]
+        if slots:
+            self._stopping[slots] = True
+            self._frozen = None
+
     def freeze(self) -> Running:
         """The slots as they stand."""
         if self._frozen is None:
             count = self._count
             self._frozen = Running(
                 live=self._live[:count].copy(),
+                stopping=self._stopping[:count].copy(),
                 runs=Runs._make(column[:count] for column in self._runs),
                 tasks=_leading(self._tasks, count),
                 holdings=self._holdings,
@@ -141,7 +151,7 @@ class RunningTable:
 
     def _begin(self, runs: int, tasks: int, grants: int) -> None:
         self._count = 0
-        self._live = np.zeros(runs, np.bool_)
+        self._live, self._stopping = np.zeros(runs, np.bool_), np.zeros(runs, np.bool_)
         self._runs = _runs(runs)
         self._tasks = _tasks(runs, tasks, grants)
         self._holdings: list[Holding] = []
@@ -185,18 +195,18 @@ class RunningTable:
         if all(n <= h for n, h in zip(need, have, strict=True)):
             return
         # Snapshots keep the old columns.
-        old = self._live, self._runs, self._tasks
+        old = self._live, self._stopping, self._runs, self._tasks
         sizes = [h if n <= h else 2 * n for n, h in zip(need, have, strict=True)]
-        self._live = np.zeros(sizes[0], np.bool_)
+        self._live, self._stopping = np.zeros(sizes[0], np.bool_), np.zeros(sizes[0], np.bool_)
         self._runs, self._tasks = _runs(sizes[0]), _tasks(*sizes)
-        for source, target in zip(
-            (old[0], *old[1], *old[2]), (self._live, *self._runs, *self._tasks), strict=True
-        ):
+        new = (self._live, self._stopping, *self._runs, *self._tasks)
+        for source, target in zip((*old[:2], *old[2], *old[3]), new, strict=True):
             target[: len(source)] = source
 
     def _compact(self) -> None:
         live = np.flatnonzero(self._live[: self._count])
         old = self._runs, _leading(self._tasks, self._count), self._holdings
+        stopping = self._stopping[live]
         uses, counts = uses_of(old[1], live), np.diff(old[1].first_task)[live]
         tasks = spans(old[1].first_task, live)
         grants = spans(old[1].first_grant, tasks)
@@ -209,7 +219,7 @@ class RunningTable:
         np.cumsum(counts, out=self._tasks.first_task[1 : len(live) + 1])
         self._tasks.first_grant[: len(tasks) + 1] = uses.first_grant
         self._holdings = [old[2][slot] for slot in live.tolist()]
-        self._live[: len(live)] = True
+        self._live[: len(live)], self._stopping[: len(live)] = True, stopping
         self._slot = {h.attempt: slot for slot, h in enumerate(self._holdings)}
         self._count = len(live)
 

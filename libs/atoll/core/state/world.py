@@ -4,6 +4,7 @@ Not safe for threads: whoever writes here must not do so while another writes
 or freezes. A snapshot, once taken, is independent of it.
 """
 
+import heapq
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -51,6 +52,8 @@ class World:
         self._now = 0.0
         self._seen: dict[NodeId, tuple[int, int]] = {}
         self.workload = Workload()
+        self._immune: list[float] = []
+        """When runs may be stopped that may not be now."""
         self._planned: set[AttemptId] = set()
         """Attempts of the last plan that have not become allocations yet."""
 
@@ -178,6 +181,9 @@ class World:
         self._queues.add(new, uses)
         self._running.add(new, uses, self._table)
         self._holds.used(job_of(holding.attempt) for holding in new)
+        for holding in new:
+            if holding.run is not None and holding.run.immune_until > self._now:
+                heapq.heappush(self._immune, holding.run.immune_until)
         self._planned.difference_update(holding.attempt for holding in new)
 
     def resize(self, attempt: AttemptId, tasks: tuple[TaskPlacement, ...]) -> None:
@@ -264,6 +270,7 @@ class World:
             running=self._running.freeze(),
             holds=holds,
             first=frozenset(self._holds.first),
+            calm=self._queues.calm(),
         )
 
     def note_waiting(self, snapshot: Snapshot, plan: Plan) -> None:
@@ -294,6 +301,7 @@ class World:
         """Wall time after `now` at which waiting alone makes another cycle worthwhile."""
         begin = self._queue.next_begin()
         times = [a.until for a in self._avoidances] + ([begin] if begin is not None else [])
+        times += self._immune[:1]
         times += [n.until for n in self.ledger.nominations.values()]
         return min((time for time in times if time > now), default=None)
 
@@ -304,6 +312,9 @@ class World:
         if any(self._now < a.until <= now for a in self._avoidances):
             self._stamps.settings_changed()
         self.drop_nominations(self._holds.overdue(now))
+        while self._immune and self._immune[0] <= now:
+            heapq.heappop(self._immune)
+            self._stamps.settings_changed()
         self._now = max(now, self._now)
         self._queues.advance(self._now)
         self._queue.advance(now)

@@ -1,0 +1,84 @@
+"""Starts jobs on what is held for them, as soon as their victims are gone."""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atoll.core.model.ids import attempt_id
+from atoll.core.model.plan import GangPlacement
+from atoll.core.state.columns import STATUS_OK, Nodes
+from atoll.core.state.holds import Hold
+from atoll.core.state.ledger_kernels import take_gangs
+from atoll.core.state.snapshot import Snapshot
+
+_FIRST: Final = 1 << 40
+"""Before whatever an order says."""
+
+
+def start_nominees(
+    snapshot: Snapshot, nodes: Nodes, *, now: float
+) -> tuple[tuple[GangPlacement, ...], tuple[Hold, ...]]:
+    """Place jobs on exactly what is held for them, where that is free; the holds that remain.
+
+    `nodes`: the free columns of the cycle; those that start have taken their hold there.
+    """
+    order = sorted(snapshot.holds, key=lambda hold: (-hold.job.priority, hold.job.id))
+    mode = snapshot.hardware.models.mode
+    started = [h for h in order if _may_start(h, snapshot, now) and _takes(h, nodes, mode)]
+    jobs = {hold.job.id for hold in started}
+    left = tuple(hold for hold in snapshot.holds if hold.job.id not in jobs)
+    # Its hold stays taken: the job has it now.
+    return tuple(_placement(hold) for hold in started), left
+
+
+def favour(snapshot: Snapshot, outer: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The order of jobs, those in front whose queues lost capacity to a hold for nothing.
+
+    `outer`: (J) what is compared first.
+    """
+    if not snapshot.first:
+        return outer
+    sizes = np.diff(snapshot.queue.first)
+    first = [view.queue in snapshot.first for view in snapshot.queue.classes]
+    return outer - np.repeat(np.array(first, np.int64), sizes) * _FIRST
+
+
+def _may_start(hold: Hold, snapshot: Snapshot, now: float) -> bool:
+    job, rows = hold.job, hold.uses.row
+    cluster = int(snapshot.nodes.cluster[rows[0]])
+    if snapshot.closed(cluster, job.request, now=now) is not None:
+        return False
+    if (snapshot.nodes.status[rows] != STATUS_OK).any():
+        return False
+    if np.isin(rows, snapshot.avoided_rows(job.request, now=now)).any():
+        return False
+    limits = snapshot.limits
+    return all(limits.used[n] <= limits.limit[n] for n in limits.of(job.queue))
+
+
+def _takes(hold: Hold, nodes: Nodes, mode: NDArray[np.int8]) -> bool:
+    hold.give_back(nodes)
+    if take_gangs(nodes, mode, hold.uses, True).any():
+        hold.take(nodes)
+        return False
+    return True
+
+
+def _placement(hold: Hold) -> GangPlacement:
+    job, nomination = hold.job, hold.nomination
+    return GangPlacement(
+        job=job.id,
+        revision=job.revision,
+        attempt=attempt_id(job.id, job.attempts + 1),
+        cluster=nomination.cluster,
+        queue=job.queue,
+        request=job.request,
+        submitted_at=job.submitted_at,
+        tasks=nomination.tasks,
+        trace=job.trace,
+        priority=job.priority,
+        deadline_at=job.deadline_at,
+        guaranteed=job.guaranteed,
+        preemptions=job.preemptions,
+    )

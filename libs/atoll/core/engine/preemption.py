@@ -1,0 +1,296 @@
+"""Makes room for blocked jobs by stopping others: all that it takes, or nobody.
+
+Runs when a cycle has placed what fits. What comes free by a stop is held for
+the job by name, exactly as it will take it, until it starts or the hold ends.
+A job for which nobody may be stopped blocks nobody.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atoll.core.engine.ground import Ask, give_back
+from atoll.core.engine.limits import units_left
+from atoll.core.engine.masks import Masks
+from atoll.core.engine.rights import Rights
+from atoll.core.engine.run_kernels import Quota
+from atoll.core.engine.score_kernels import Scoring
+from atoll.core.engine.victims import Choice, Offer, choose
+from atoll.core.model.ids import AttemptId, JobId
+from atoll.core.model.lifecycle import StopCause
+from atoll.core.model.plan import Eviction, Nomination
+from atoll.core.policies.interfaces import Policies
+from atoll.core.state.columns import Nodes, scratch_copy
+from atoll.core.state.holds import Hold
+from atoll.core.state.ledger import flatten
+from atoll.core.state.ledger_kernels import Uses, take_gangs
+from atoll.core.state.limits import ALL_KINDS
+from atoll.core.state.running import uses_of
+from atoll.core.state.shares import DEVICES
+from atoll.core.state.snapshot import ClassView, Snapshot
+from atoll.core.state.statement import Statement
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """A class that found no place, and its next job's index in the snapshot's queue."""
+
+    group: int
+    job: int
+
+
+@dataclass(slots=True)
+class Preempted:
+    """Who is stopped for whom."""
+
+    evictions: list[Eviction] = field(default_factory=list)
+    nominations: list[Nomination] = field(default_factory=list)
+    released: list[JobId] = field(default_factory=list)
+    """Jobs whose holds others inherit."""
+    again: set[int] = field(default_factory=set)
+    """Classes that are worth another try in the next cycle."""
+
+
+class Preemption:
+    """The state of one cycle's preemptions."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        policies: Policies,
+        masks: Masks,
+        *,
+        statement: Statement,
+        scoring: Scoring,
+        quota: Quota,
+        holds: Sequence[Hold],
+    ) -> None:
+        """`holds`: those whose jobs have not started in this cycle."""
+        self.snapshot = snapshot
+        self.policies = policies
+        self.masks = masks
+        self.scoring = scoring
+        self.placed = placed_by_queue(snapshot, statement)
+        self.statement = statement
+        self.used = quota.used.copy()
+        self.holds = {hold.job.id: hold for hold in holds}
+        self.result = Preempted()
+        self.bind_s = 0.0
+
+    def run(self, blocked: Sequence[Blocked], *, most: int, bind_s: float) -> Preempted:
+        """Look for victims of up to `most` jobs, in their order. `bind_s`: until a job starts."""
+        tries, self.bind_s = 0, bind_s
+        for each in blocked:
+            view = self.snapshot.queue.classes[each.group]
+            if not self._may_stop_anybody(view):
+                continue
+            if tries == most:
+                self.result.again.add(each.group)
+                continue
+            tries += 1
+            self._make_room(each, view)
+        return self.result
+
+    @cached_property
+    def rights(self) -> Rights:
+        """Worked out only when somebody is blocked who could have rights."""
+        held = self.snapshot.shares.held[:, DEVICES:] + self.placed
+        return Rights(self.snapshot, held, now=self.masks.now)
+
+    @cached_property
+    def nodes(self) -> Nodes:
+        """What is free once all who were told to stop have done so, and nobody else."""
+        nodes = scratch_copy(self.statement.nodes)
+        running = self.snapshot.running
+        stopping = np.flatnonzero(running.live & running.stopping)
+        give_back(nodes, self._uses(stopping), np.arange(len(stopping)))
+        for hold in self.holds.values():
+            _hold_slices(nodes, hold.uses)
+        return nodes
+
+    def _may_stop_anybody(self, view: ClassView) -> bool:
+        running = self.snapshot.running
+        if not running.live.any() and not self.holds:
+            return False
+        lower = bool((running.runs.priority[running.live] < view.priority).any())
+        if view.request.terms.preempts and (lower or self._lower(view)):
+            return True
+        depths = range(1, len(self.rights.chain(view.vertex)))
+        return any(len(self.rights.may_claim(view, depth)) for depth in depths)
+
+    def _make_room(self, each: Blocked, view: ClassView) -> None:
+        candidates = self.rights.candidates(view)
+        ask = Ask(view, each.job, self._masks(view), self.policies.score.gathers)
+        for chosen in (~candidates.strict, np.ones(len(candidates.slots), np.bool_)):
+            slots = candidates.slots[chosen]
+            found = self._choose(view, ask, slots)
+            if found is not None:
+                self._settle(each, slots[found.victims], found)
+                return
+            if not candidates.strict.any():
+                return
+
+    def _choose(self, view: ClassView, ask: Ask, slots: Ints) -> Choice | None:
+        running = self.snapshot.running
+        amounts = self._amounts(view)
+        units = self.rights.units[slots]
+        wanted = units[:, amounts > 0].sum(axis=1) if amounts.any() else np.ones(len(slots))
+        offer = Offer(
+            uses=self._uses(slots),
+            cost=self.policies.victims.costs(running, slots, now=self.masks.now),
+            freed=np.maximum(wanted.astype(np.float64), 1.0),
+            units_left=lambda gone: self._units_left(view, slots[gone]),
+            sound=lambda gone: self.rights.stays_inside(view, slots[gone], amounts),
+        )
+        part = replace(self.snapshot, nodes=self._inherited(view))
+        return choose(part, self.scoring, ask=ask, offer=offer)
+
+    def _inherited(self, view: ClassView) -> Nodes:
+        nodes = scratch_copy(self.nodes)
+        for hold in self._lower(view):
+            give_back(nodes, hold.uses, np.zeros(1, np.int64))
+        return nodes
+
+    def _settle(self, each: Blocked, victims: Ints, found: Choice) -> None:
+        view = self.snapshot.queue.classes[each.group]
+        uses = flatten([found.placement.tasks], self.snapshot)
+        give_back(self.nodes, self._uses(victims), np.arange(len(victims)))
+        inherited = self._release(view, uses)
+        waits = self._stopping_on(uses, victims)
+        if not len(waits) and not inherited:
+            # It fits as it is: some later cycle places it without a hold.
+            return
+        self._evict(victims, found)
+        self.rights.start(view.vertex, self._amounts(view))
+        self._charge(view, victims)
+        running = self.snapshot.running
+        grace = float(running.runs.grace_s[waits].max(initial=0.0))
+        mine = [AttemptId(a) for a in running.runs.attempt[waits].tolist()]
+        placement = found.placement
+        self.result.nominations.append(
+            Nomination(
+                placement.job,
+                placement.cluster,
+                placement.queue,
+                placement.tasks,
+                until=self.masks.now + grace + self.bind_s,
+                victims=tuple(dict.fromkeys([*mine, *inherited])),
+            )
+        )
+        self.result.again.add(each.group)
+
+    def _evict(self, victims: Ints, found: Choice) -> None:
+        self.rights.stop(victims)
+        running = self.snapshot.running
+        for slot in victims.tolist():
+            held = running.holdings[slot]
+            self.result.evictions.append(
+                Eviction(held.attempt, held.cluster, StopCause.PREEMPT, found.placement.job)
+            )
+
+    def _release(self, view: ClassView, uses: Uses) -> list[AttemptId]:
+        """Let the job take what it chose; lower holds that do not fit beside it end."""
+        lower = self._lower(view)
+        for hold in lower:
+            give_back(self.nodes, hold.uses, np.zeros(1, np.int64))
+        mode = self.snapshot.hardware.models.mode
+        taken = take_gangs(self.nodes, mode, uses, True)
+        assert not taken.any(), "the gang was placed on these very nodes"
+        victims: list[AttemptId] = []
+        for hold in lower:
+            if take_gangs(self.nodes, mode, hold.uses, True).any():
+                del self.holds[hold.job.id]
+                self.result.released.append(hold.job.id)
+                victims += hold.nomination.victims
+        return victims
+
+    def _lower(self, view: ClassView) -> list[Hold]:
+        if not view.request.terms.preempts:
+            return []
+        lower = [h for h in self.holds.values() if h.job.priority < view.priority]
+        return sorted(lower, key=lambda hold: (-hold.job.priority, hold.job.id))
+
+    def _stopping_on(self, uses: Uses, victims: Ints) -> Ints:
+        """Victims, old and new, with tasks on the rows that the job takes."""
+        running = self.snapshot.running
+        old = np.flatnonzero(running.live & running.stopping)
+        slots = np.concatenate([old, np.flatnonzero(self._evicted), victims])
+        slots = np.unique(slots)
+        theirs = self._uses(slots)
+        on = np.isin(theirs.row, uses.row)
+        of = np.repeat(np.arange(len(slots)), np.diff(theirs.first_task))
+        return slots[np.unique(of[on])]
+
+    @property
+    def _evicted(self) -> Bools:
+        running = self.snapshot.running
+        gone: Bools = self.rights.gone & running.live & ~running.stopping
+        return gone
+
+    def _charge(self, view: ClassView, victims: Ints) -> None:
+        limits = self.snapshot.limits
+        amounts = self._amounts(view)
+        for number in range(len(limits.limit)):
+            freed = self._freed(number, victims)
+            kind = int(limits.kind[number])
+            mine = int(amounts.sum() if kind == ALL_KINDS else amounts[kind])
+            self.used[number] += (mine if number in view.limits else 0) - freed
+
+    def _units_left(self, view: ClassView, victims: Ints) -> int:
+        used = self.used.copy()
+        old = np.flatnonzero(self.snapshot.running.live & self.snapshot.running.stopping)
+        for number in view.limits:
+            used[number] -= self._freed(number, np.concatenate([old, victims]))
+        return units_left(view, self.snapshot, used=used)
+
+    def _freed(self, number: int, slots: Ints) -> int:
+        limits = self.snapshot.limits
+        units = self.rights.units[slots[self.rights.below(limits.queues[number], slots)]]
+        kind = int(limits.kind[number])
+        return int(units.sum() if kind == ALL_KINDS else units[:, kind].sum())
+
+    def _amounts(self, view: ClassView) -> Ints:
+        amounts = np.zeros(self.placed.shape[1], np.int64)
+        for kind, units in view.need.devices:
+            if 0 <= kind < len(amounts):
+                amounts[kind] += units
+        return amounts
+
+    def _uses(self, slots: Ints) -> Uses:
+        return uses_of(self.snapshot.running.tasks, slots, self.snapshot.nodes)
+
+    def _masks(self, view: ClassView) -> dict[int, Bools]:
+        return {
+            shape: self.masks.allowed(view.request, self.snapshot.task_shape(shape))
+            for group in view.shapes
+            for shape in group
+        }
+
+
+def placed_by_queue(snapshot: Snapshot, statement: Statement) -> Ints:
+    """(V, K) what a statement has given to queues and those above them, in 1/56 block."""
+    shares, size = snapshot.shares, statement.checkpoint()
+    placed = np.zeros((len(shares.parent), shares.held.shape[1] - DEVICES), np.int64)
+    journal = statement.journal
+    tasks = np.flatnonzero(journal.units[:size])
+    group = np.searchsorted(snapshot.queue.first, journal.job[tasks], side="right") - 1
+    vertex = np.array([view.vertex for view in snapshot.queue.classes], np.int64)[group]
+    device = journal.uses.device[journal.uses.first_grant[tasks]]
+    model = snapshot.nodes.model[journal.uses.row[tasks], device]
+    kind = np.maximum(snapshot.hardware.models.kind[model], 0)
+    np.add.at(placed, (vertex, kind), journal.units[tasks])
+    for child in range(len(placed) - 1, 0, -1):
+        placed[shares.parent[child]] += placed[child]
+    return placed
+
+
+def _hold_slices(nodes: Nodes, uses: Uses) -> None:
+    """Slices that a hold shares with its victims are its own once these are gone."""
+    rows = np.repeat(uses.row, np.diff(uses.first_grant))
+    np.bitwise_or.at(nodes.slices, (rows, uses.device), uses.bits.astype(np.int16))
