@@ -6,6 +6,7 @@ from cyclopts import App
 
 COMMANDS: Final[tuple[tuple[str, str], ...]] = (
     ("deadlines", "Admit and run the jobs of an ElasticFlow trace."),
+    ("fairness", "Run virtual clusters each by itself and all in one."),
 )
 """(name, help): the command `name` is `name` in `atoll.sim.commands.<name>`."""
 

@@ -18,7 +18,7 @@ from atoll.core.engine.cycle import CycleLimits, plan
 from atoll.core.engine.memo import Memo
 from atoll.core.model.ids import AttemptId, JobId, attempt_number, job_of
 from atoll.core.model.job import Queue
-from atoll.core.model.plan import Eviction, GangPlacement, PendingJob, Plan
+from atoll.core.model.plan import Eviction, GangPlacement, PendingJob, Plan, run_facts
 from atoll.core.policies.interfaces import Policies
 from atoll.core.state.ledger import Holding
 from atoll.core.state.world import World
@@ -197,11 +197,21 @@ class Driver:
     def _carry_out(self, made: Plan) -> None:
         placed = made.placements
         self.world.add_allocations([
-            Holding(each.attempt, each.queue, each.cluster, each.tasks) for each in placed
+            Holding(
+                each.attempt,
+                each.queue,
+                each.cluster,
+                each.tasks,
+                run_facts(each, started_at=START + self._now),
+            )
+            for each in placed
         ])
         self.world.remove_pending([each.job for each in placed])
         for each in placed:
             self._start(each)
+        self.world.drop_nominations(made.released)
+        self.world.stopping([eviction.attempt for eviction in made.evictions])
+        self.world.add_nominations(made.nominations)
         for eviction in made.evictions:
             self._evict(eviction)
 
