@@ -77,6 +77,7 @@ specs = st.builds(
     depends_on=st.lists(small.map(JobId), max_size=3).map(tuple),
     topology=st.none() | topologies,
     deadline_at=seconds,
+    best_effort=st.booleans(),
     elastic=st.none() | elastics,
     preemptible=st.booleans(),
     preempts=st.booleans(),

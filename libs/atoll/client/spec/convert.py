@@ -5,7 +5,7 @@ from typing import Final
 
 from atoll.api.common.v1 import common_pb2 as pb
 from atoll.client.spec.fields import NOT, JobRef
-from atoll.client.spec.models import Alternative, Group, Resources, Spec, Spread
+from atoll.client.spec.models import Alternative, Elastic, Gang, Group, Resources, Spec, Spread
 from atoll.core.model.resources import ANY_KIND, DeviceRequest
 
 DEFAULT_CPU_MILLI: Final = 1000
@@ -15,7 +15,7 @@ _ON_LOST: Final = {"hold": pb.ON_LOST_HOLD, "requeue": pb.ON_LOST_REQUEUE}
 
 
 def to_proto(spec: Spec, *, now: float) -> pb.JobSpec:
-    """The JobSpec to submit at `now` (unix seconds, for a relative `begin`)."""
+    """The JobSpec to submit at `now` (unix seconds, for what is relative to it)."""
     return pb.JobSpec(
         name=spec.name or "",
         queue=spec.queue,
@@ -27,6 +27,9 @@ def to_proto(spec: Spec, *, now: float) -> pb.JobSpec:
         ports=spec.ports,
         time_limit_s=spec.time_limit or 0.0,
         begin_at=spec.begin.at(now) if spec.begin else 0.0,
+        deadline_at=spec.deadline.at(now) if spec.deadline else 0.0,
+        best_effort=spec.best_effort,
+        elastic=_elastic(spec.elastic),
         depends_on=[_dependency(job) for job in spec.depends_on],
         array=spec.array or 0,
         topology=_topology(spec),
@@ -40,17 +43,29 @@ def to_proto(spec: Spec, *, now: float) -> pb.JobSpec:
     )
 
 
+def _elastic(wish: Elastic | None) -> pb.Elastic | None:
+    if wish is None:
+        return None
+    return pb.Elastic(throughput=wish.throughput, work=wish.work, rescale_cost_s=wish.rescale_cost)
+
+
 def _only_group(spec: Spec) -> Group:
     return Group.model_construct(
         name=ONLY_GROUP,
         num_nodes=spec.num_nodes,
-        gang=spec.gang,
+        gang=spec.gang or _gang_of_sizes(spec),
         run=spec.run or "",
         setup=None,
         envs={},
         resources=None,
         spread=None,
     )
+
+
+def _gang_of_sizes(spec: Spec) -> Gang | None:
+    if spec.elastic is None or spec.num_nodes is not None:
+        return None
+    return Gang(min=min(spec.elastic.throughput), max=max(spec.elastic.throughput))
 
 
 def _group(spec: Spec, group: Group) -> pb.TaskGroup:

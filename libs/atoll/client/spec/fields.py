@@ -1,5 +1,7 @@
 """Single values of a job spec: how each is written, read, and described in the schema."""
 
+import math
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
@@ -87,6 +89,38 @@ def _label_wish(value: object) -> tuple[str, ...]:
     return wishes
 
 
+def _amount(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError("must be a number")
+    try:
+        amount = float(value)
+    except ValueError:
+        raise ValueError(f"`{str(value)[:40]}` is not a number") from None
+    if not 0 < amount < math.inf:
+        raise ValueError("must be more than 0")
+    return amount
+
+
+def _sizes(value: object) -> dict[int, float]:
+    if not isinstance(value, Mapping) or not value:
+        raise ValueError("give the work per second of each size, such as {1: 4.0, 2: 7.5}")
+    return dict(sorted((_size(key), _rate(key, rate)) for key, rate in value.items()))
+
+
+def _size(key: object) -> int:
+    text = str(key)
+    if isinstance(key, bool) or not text.isdecimal() or not 1 <= int(text) <= MOST_TASKS:
+        raise ValueError(f"`{text[:40]}` is no number of tasks from 1 to {MOST_TASKS:,}")
+    return int(text)
+
+
+def _rate(key: object, value: object) -> float:
+    try:
+        return _amount(value)
+    except ValueError as error:
+        raise ValueError(f"{key}: {error}") from None
+
+
 def _listed(value: object) -> object:
     return [value] if isinstance(value, int | str) else value
 
@@ -113,6 +147,17 @@ Variable = Annotated[
 Cpus = Annotated[int, BeforeValidator(quantities.cpu_milli), WithJsonSchema(_AMOUNT)]
 Bytes = Annotated[int, BeforeValidator(quantities.memory_bytes), WithJsonSchema({"type": "string"})]
 Seconds = Annotated[float, BeforeValidator(quantities.duration_s), WithJsonSchema(_AMOUNT)]
+Sizes = Annotated[
+    dict[int, float],
+    BeforeValidator(_sizes),
+    WithJsonSchema({
+        "type": "object",
+        "minProperties": 1,
+        "additionalProperties": {"type": ["number", "string"]},
+        "propertyNames": {"pattern": "^[1-9][0-9]*$"},
+    }),
+]
+Amount = Annotated[float, BeforeValidator(_amount), WithJsonSchema(_AMOUNT)]
 Begin = Annotated[
     quantities.Begin, BeforeValidator(quantities.begin), WithJsonSchema({"type": "string"})
 ]

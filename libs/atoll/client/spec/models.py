@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from atoll.client.spec.fields import (
     Accelerators,
+    Amount,
     Begin,
     Bytes,
     Count,
@@ -22,6 +23,7 @@ from atoll.client.spec.fields import (
     Script,
     Seconds,
     Signal,
+    Sizes,
     Text,
     Variable,
 )
@@ -35,7 +37,7 @@ from atoll.core.model.validate import (
     MOST_SHAPES,
 )
 
-NOT_YET: Final = ("image", "mounts", "workdir", "deadline", "reservation", "burst")
+NOT_YET: Final = ("image", "mounts", "workdir", "reservation", "burst")
 
 
 def _anti_affinity(value: object) -> object:
@@ -140,6 +142,17 @@ class Checkpoint(Strict):
     """Between the checkpoints that the run takes by itself."""
 
 
+class Elastic(Strict):
+    """How fast the job runs at each size, so that it may grow and shrink while it runs."""
+
+    throughput: Sizes
+    """Work per second by number of tasks: `{1: 4.0, 2: 7.5, 4: 13}`."""
+    work: Amount
+    """Work to be done, in the unit of the throughput."""
+    rescale_cost: Seconds | None = None
+    """Nothing is done for so long after each change of size; 30 s when left out."""
+
+
 class Spec(Strict):
     """One job."""
 
@@ -173,6 +186,12 @@ class Spec(Strict):
     """What every task takes from its one node."""
     time_limit: Seconds | None = None
     """The run is stopped after it: `2h30m`, `9000` (seconds), `1-12:00:00`."""
+    deadline: Begin | None = None
+    """To be done by: an ISO 8601 time with its zone, or a while from the submit such as `2h30m`."""
+    best_effort: Annotated[bool, Field(strict=True)] = False
+    """True: take the job even when its deadline cannot be met."""
+    elastic: Elastic | None = None
+    """The tasks may become more and fewer while it runs, between the smallest and largest size."""
     begin: Begin | None = None
     """Not before: an ISO 8601 time with its zone, or a while such as `+2h`."""
     depends_on: Dependencies = Field(default_factory=list, max_length=MOST_DEPENDENCIES)
@@ -200,6 +219,5 @@ class Spec(Strict):
     image: NotYet = None
     mounts: NotYet = None
     workdir: NotYet = None
-    deadline: NotYet = None
     reservation: NotYet = None
     burst: NotYet = None

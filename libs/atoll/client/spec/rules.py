@@ -12,7 +12,12 @@ Found = tuple[Path, str]
 
 def broken_rules(spec: Spec) -> Iterator[tuple[Path, FieldViolation]]:
     """Every rule that the spec breaks, with the path of the key that breaks it."""
-    for path, message in (*_about_work(spec), *_about_lists(spec), *_about_resources(spec)):
+    for path, message in (
+        *_about_work(spec),
+        *_about_time(spec),
+        *_about_lists(spec),
+        *_about_resources(spec),
+    ):
         yield path, FieldViolation("", message)
 
 
@@ -39,6 +44,24 @@ def _about_work(spec: Spec) -> Iterator[Found]:
         for key in ("run", "num_nodes", "gang"):
             if getattr(spec, key) is not None:
                 yield (key,), "belongs into each of `groups` when there are groups"
+
+
+def _about_time(spec: Spec) -> Iterator[Found]:
+    if spec.best_effort and spec.deadline is None:
+        yield ("best_effort",), "says what to do with a deadline; give one"
+    if spec.elastic is None:
+        return
+    if spec.groups:
+        yield ("elastic",), "is for jobs of one kind of task, without groups"
+    elif spec.num_nodes is not None:
+        yield ("num_nodes",), "leave it out: the sizes of elastic say how many tasks there may be"
+    gang = spec.gang
+    for size in spec.elastic.throughput:
+        if gang is not None and not gang.min <= size <= gang.max:
+            yield (
+                ("elastic", "throughput"),
+                f"{size} is not within the gang's {gang.min} to {gang.max}",
+            )
 
 
 def _about_size(tasks: Spec | Group, path: Path) -> Iterator[Found]:

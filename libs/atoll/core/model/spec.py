@@ -100,6 +100,8 @@ class JobSpec:
     """0: unlimited."""
     deadline_at: float = 0.0
     """Unix seconds by which it should have ended; 0: none."""
+    best_effort: bool = False
+    """A deadline that cannot be met is no reason to refuse the job."""
     elastic: Elastic | None = None
     preempts: bool = True
     """False: it stops nobody, whatever its priority. Its priority class may say so for it."""

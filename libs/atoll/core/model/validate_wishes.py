@@ -36,6 +36,7 @@ def check_wishes(faults: Faults, dot: str, spec: JobSpec) -> None:
         _check_checkpoint(faults, f"{dot}checkpoint", spec.checkpoint)
     if spec.elastic is not None:
         _check_elastic(faults, f"{dot}elastic", spec.elastic)
+        _check_sizes(faults, f"{dot}elastic", spec)
 
 
 def check_spread(faults: Faults, at: str, spread: Spread) -> None:
@@ -66,3 +67,14 @@ def _check_elastic(faults: Faults, at: str, elastic: Elastic) -> None:
     if not 0 < elastic.work <= MOST_WORK:
         faults.add(f"{at}.work", f"{elastic.work:g} is not above 0 and at most {MOST_WORK:g}")
     faults.number(f"{at}.rescale_cost_s", elastic.rescale_cost_s, least=0, most=MOST_GRACE_S)
+
+
+def _check_sizes(faults: Faults, at: str, spec: JobSpec) -> None:
+    if spec.elastic is None or len(spec.groups) != 1:
+        faults.add(at, "a job that grows and shrinks has one task group")
+        return
+    (group,) = spec.groups
+    for tasks, _ in spec.elastic.throughput:
+        if 1 <= tasks < group.min_count or group.count < tasks <= MOST_TASKS:
+            span = f"{group.min_count} to {group.count} tasks"
+            faults.add(f"{at}.throughput[{tasks}]", f"{tasks} is not within the gang's {span}")
