@@ -6,9 +6,10 @@ of the tree (Ghodsi et al., "Dominant Resource Fairness", NSDI'11). Inside a que
 seconds of waiting are the common currency of all factors.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -17,7 +18,7 @@ from atoll.core.policies.fair_tree import sibling_ranks
 from atoll.core.policies.interfaces import Ranks, Standing
 from atoll.core.policies.priority_fifo import job_priorities
 from atoll.core.state.mig import UNITS_PER_DEVICE
-from atoll.core.state.shares import CPU, DEVICES, MEMORY, Floats, Ints, Shares
+from atoll.core.state.shares import CPU, DEVICES, MEMORY, Floats, Shares
 from atoll.core.state.snapshot import Snapshot
 
 HOUR_S: Final = 3600.0
@@ -64,24 +65,49 @@ class FairShare:
         outer = -priority if settings.priority_first else np.zeros_like(priority)
         if settings.guarantees_first:
             outer[snapshot.queue.guaranteed] = np.iinfo(np.int64).min
-        gained = sum(gains(snapshot, settings, now=now).values())
+        gained = sum(gains(shown_jobs(snapshot), settings, now=now).values())
         standing = standing_of(snapshot, settings) if settings.shares else None
         return Ranks(outer, -priority, -np.asarray(gained, np.float64), standing)
 
 
-def gains(snapshot: Snapshot, settings: FairShareSettings, *, now: float) -> dict[str, Floats]:
-    """By factor, (J) seconds by which it brings each job that is shown forward in its queue."""
-    queue = snapshot.queue
-    devices = np.repeat(_devices(snapshot), np.diff(queue.first))
-    limit = np.array([view.request.terms.time_limit_s for view in queue.classes], np.float64)
-    slack = laxity(queue.deadline_at, np.repeat(limit, np.diff(queue.first)), now=now)
-    late = np.clip(1.0 - slack / settings.deadline_s, 0.0, 1.0) if settings.deadline_s else 0.0
+class Jobs(NamedTuple):
+    """What the order inside a queue depends on, (J) of each."""
+
+    submitted_at: Floats
+    devices: Floats
+    """Asked for, in whole devices."""
+    time_limit_s: Floats
+    deadline_at: Floats
+    """0: none."""
+    preemptions: Floats
+
+
+def gains(jobs: Jobs, settings: FairShareSettings, *, now: float) -> dict[str, Floats]:
+    """By factor, (J) seconds by which it brings each job forward in its queue."""
+    slack = laxity(jobs.deadline_at, jobs.time_limit_s, now=now)
+    over = np.maximum(settings.deadline_s, 1e-9)
+    late = np.where(jobs.deadline_at > 0, np.clip(1.0 - slack / over, 0.0, 1.0), 0.0)
     return {
-        "age": settings.age * (now - queue.submitted_at),
-        "size": -settings.size_s * np.log2(np.maximum(devices, 1.0)),
-        "deadline": settings.deadline_s * np.where(queue.deadline_at > 0, late, 0.0),
-        "preempted": settings.preempted_s * queue.preemptions.astype(np.float64),
+        "age": settings.age * (now - jobs.submitted_at),
+        "size": -settings.size_s * np.log2(np.maximum(jobs.devices, 1.0)),
+        "deadline": settings.deadline_s * late,
+        "preempted": settings.preempted_s * jobs.preemptions,
     }
+
+
+def shown_jobs(snapshot: Snapshot) -> Jobs:
+    """The jobs that a snapshot shows."""
+    queue = snapshot.queue
+    counts = np.diff(queue.first)
+    wanted = [sum(units for _, units in view.need.devices) for view in queue.classes]
+    limits = [view.request.terms.time_limit_s for view in queue.classes]
+    return Jobs(
+        queue.submitted_at,
+        np.repeat(np.array(wanted, np.float64) / UNITS_PER_DEVICE, counts),
+        np.repeat(np.array(limits, np.float64), counts),
+        queue.deadline_at,
+        queue.preemptions.astype(np.float64),
+    )
 
 
 def laxity(deadline_at: Floats, time_limit_s: Floats, *, now: float) -> Floats:
@@ -97,7 +123,7 @@ def standing_of(snapshot: Snapshot, settings: FairShareSettings) -> Standing:
     size = len(shares.parent)
     if not settings.history:
         return Standing(unit, np.zeros(size))
-    ranks = sibling_ranks(shares.parent, _used(shares, unit), shares.weight)
+    ranks = sibling_ranks(shares.parent, past_shares(shares, unit), shares.weight)
     return Standing(unit, settings.history * ranks)
 
 
@@ -117,13 +143,8 @@ def units(shares: Shares, kinds: Mapping[str, int], settings: FairShareSettings)
     return unit
 
 
-def _used(shares: Shares, unit: Floats) -> Floats:
-    used: Floats = (shares.usage * unit).max(axis=1, initial=0.0)
-    return used
-
-
-def _devices(snapshot: Snapshot) -> Floats:
-    classes = snapshot.queue.classes
-    wanted: Ints = np.array([sum(u for _, u in v.need.devices) for v in classes], np.int64)
-    devices: Floats = wanted / UNITS_PER_DEVICE
-    return devices
+def past_shares(shares: Shares, unit: Floats) -> Floats:
+    """(V) dominant share of the whole over the past, each moment by its decayed weight."""
+    used = (shares.usage * unit).max(axis=1, initial=0.0)
+    past: Floats = used * math.log(2.0) / shares.half_life_s
+    return past
