@@ -12,7 +12,7 @@ from atoll.core.model.inventory import Cluster, Device, LocalUse, Node, NodeInve
 from atoll.core.model.job import Queue
 from atoll.core.model.plan import GangRequest, GroupRequest, PendingJob, Plan, run_facts
 from atoll.core.model.resources import DeviceRequest, TaskShape
-from atoll.core.model.spec import Topology
+from atoll.core.model.spec import AntiAffinity, Spread, Topology
 from atoll.core.policies.registry import policies
 from atoll.core.state.ledger import Holding
 from atoll.core.state.snapshot import Snapshot
@@ -108,6 +108,7 @@ def shapes() -> st.SearchStrategy[TaskShape]:
         memory_bytes=st.integers(0, 3).map(lambda n: n * GIB),
         device=device_requests(),
         labels=st.sampled_from(((), (), (), (("zone", "a"),), (("zone", "c"),))),
+        labels_not=st.sampled_from(((), (), (), (("zone", "a"),), (("disk", ""),))),
     )
 
 
@@ -116,7 +117,10 @@ def groups(draw: st.DrawFn) -> GroupRequest:
     count = draw(st.sampled_from((1, 1, 1, 2, 3)))
     least = draw(st.integers(1, count))
     return GroupRequest(
-        count, least, tuple(draw(st.lists(shapes(), min_size=1, max_size=2, unique=True)))
+        count,
+        least,
+        tuple(draw(st.lists(shapes(), min_size=1, max_size=2, unique=True))),
+        draw(st.sampled_from((None, None, None, Spread("node", 1), Spread("rack", 1)))),
     )
 
 
@@ -130,10 +134,13 @@ def requests() -> st.SearchStrategy[GangRequest]:
         Topology("row"),
     ))
     return st.builds(
-        lambda made, topology, guard: GangRequest(tuple(made), topology, needs_guard=guard),
+        lambda made, topology, guard, apart: GangRequest(
+            tuple(made), topology, needs_guard=guard, anti_affinity=apart
+        ),
         st.lists(groups(), min_size=1, max_size=2),
         topologies,
         st.sampled_from((False, False, False, True)),
+        st.sampled_from((None, None, AntiAffinity("x"), AntiAffinity("x", "rack"))),
     )
 
 

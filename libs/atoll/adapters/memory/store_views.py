@@ -139,6 +139,7 @@ def _attempt_view(tables: Tables, attempt: Attempt) -> AttemptView:
             submitted_at=job.submitted_at,
             started_at=attempt.created_at,
             terms=request.terms,
+            apart=request.anti_affinity,
             deadline_at=job.spec.deadline_at,
         ),
     )

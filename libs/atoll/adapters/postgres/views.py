@@ -196,6 +196,7 @@ def attempt_view(row: Record) -> AttemptView:
             submitted_at=row["submitted_at"],
             started_at=attempt.created_at,
             terms=request.terms,
+            apart=request.anti_affinity,
         ),
     )
 

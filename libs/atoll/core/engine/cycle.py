@@ -189,6 +189,7 @@ class _Cycle:
             refresh(self.statement.nodes, self.scoring, trees, rows)
             line.next[group] += 1
             advance(line, forest, group)
+            self.masks.note(view.request, rows)
             return 1
         line.state[group] = AT_LIMIT if outcome is Outcome.AT_LIMIT else NO_PLACE
         leave(line, forest, group)

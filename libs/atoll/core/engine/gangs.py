@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atoll.core.engine.domains import Ladder, Rows, feasible, fewest, ladder
-from atoll.core.engine.pack_kernels import pack, search
+from atoll.core.engine.pack_kernels import Bound, pack, search
 from atoll.core.engine.rooms import Rooms
 from atoll.core.engine.score_kernels import Scoring
 from atoll.core.model.plan import GroupRequest
 from atoll.core.model.resources import BLOCKS_PER_DEVICE
-from atoll.core.model.spec import Topology
+from atoll.core.model.spec import NODE_LEVEL, Topology
+from atoll.core.state.apart import domain_keys_of
 from atoll.core.state.columns import SHAPE_BLOCKS, SHAPE_CPU, SHAPE_MEMORY, SHAPE_SHARES
 from atoll.core.state.snapshot import ClassView, Snapshot
 from atoll.core.state.statement import Statement
@@ -57,6 +58,8 @@ class _Ask:
     allowed: Sequence[NDArray[np.bool_]]
     """By group: (N) where it may go at all."""
     units_left: int
+    mark: int
+    """Operations of the statement before those of the gang."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ class GangPlacer:
         best = Outcome.NO_PLACE
         for shapes in islice(product(*view.shapes), MOST_COMBINATIONS):
             allowed = [masks[shape] for shape in shapes]
-            ask = _Ask(view.request.groups, shapes, allowed, units_left)
+            ask = _Ask(view.request.groups, shapes, allowed, units_left, mark)
             outcome = self._place(ask, view.request.topology)
             if outcome is Outcome.PLACED:
                 self.statement.journal.job[mark : self.statement.checkpoint()] = job
@@ -105,13 +108,14 @@ class GangPlacer:
             self._ladders[topology] = ladder(self.snapshot, topology, gathers=self.gathers)
         levels, groups = self._ladders[topology], ask.groups
         rooms = np.stack([
-            self.rooms.get(shape, mask, most=group.count)
+            self.rooms.get(shape, mask, most=most_on_a_node(group))
             for shape, mask, group in zip(ask.shapes, ask.allowed, groups, strict=True)
         ])
         need = [group.count for group in groups]
         for step, finer in zip(levels.steps, levels.finer, strict=True):
             for rows in feasible(step, rooms, need):
-                alone = len(groups) == 1 and self.gathers
+                # Whose tasks are to be spread are not gathered.
+                alone = len(groups) == 1 and self.gathers and groups[0].spread is None
                 yield fewest(finer, rows, rooms[0], need=need[0]) if alone else rows
         if levels.steps and any(group.min_count < group.count for group in groups):
             least = [group.min_count for group in groups]
@@ -165,12 +169,37 @@ class GangPlacer:
         mark = statement.checkpoint()
         mine = rows[ask.allowed[group][rows]]
         placed, units = pack(
-            statement.nodes, self.scoring, statement.journal, mine, shape, count, left
+            statement.nodes,
+            self.scoring,
+            statement.journal,
+            mine,
+            self._bound(ask, group, mine),
+            shape,
+            count,
+            left,
         )
         statement.journal.group[mark : mark + placed] = group
         return placed, units
 
+    def _bound(self, ask: _Ask, group: int, rows: Rows) -> Bound:
+        spread = ask.groups[group].spread
+        if spread is None:
+            return Bound(np.zeros(len(rows), np.int64), np.zeros(1, np.int64), UNLIMITED)
+        column = self.snapshot.level_column(spread.level)
+        mine = self._rows_of(ask, group)
+        both = domain_keys_of(self.snapshot.nodes, column, np.concatenate([rows, mine]))
+        numbers, domain = np.unique(both, return_inverse=True)
+        used = np.bincount(domain[len(rows) :], minlength=len(numbers) + 1).astype(np.int64)
+        return Bound(domain[: len(rows)].astype(np.int64), used, spread.most)
+
+    def _rows_of(self, ask: _Ask, group: int) -> Rows:
+        placed = slice(ask.mark, self.statement.checkpoint())
+        here = self.statement.journal.group[placed] == group
+        return self.statement.journal.uses.row[placed][here]
+
     def _search(self, ask: _Ask, rows: Rows) -> Outcome:
+        if any(group.spread is not None for group in ask.groups):
+            return Outcome.NO_PLACE
         order = sorted(range(len(ask.groups)), key=lambda g: self._size(ask.shapes[g]))
         tasks = [group for group in order for _ in range(ask.groups[group].min_count)]
         if len(tasks) > MOST_SEARCHED_TASKS:
@@ -199,6 +228,14 @@ class GangPlacer:
 
     def _charged(self, mark: int) -> int:
         return int(self.statement.journal.units[mark : self.statement.checkpoint()].sum())
+
+
+def most_on_a_node(group: GroupRequest) -> int:
+    """How many tasks of a group one node may have."""
+    spread = group.spread
+    if spread is None or spread.level != NODE_LEVEL:
+        return group.count
+    return min(spread.most, group.count)
 
 
 def gang_placer(

@@ -61,7 +61,7 @@ def offer_of(inventory: NodeInventory) -> NodeOffer:
 
 def tasks_on(offer: NodeOffer, shape: TaskShape, *, most: int) -> int:
     """How many tasks of a shape the empty node holds, up to `most`."""
-    if not set(shape.labels) <= set(offer.labels):
+    if not _labels_match(offer, shape):
         return 0
     count = most
     if shape.cpu_milli:
@@ -75,7 +75,7 @@ def tasks_on(offer: NodeOffer, shape: TaskShape, *, most: int) -> int:
 
 def shortfall(offer: NodeOffer, shape: TaskShape) -> Shortfall:
     """Why the empty node does not hold one task of a shape; it is known not to."""
-    if not set(shape.labels) <= set(offer.labels):
+    if not _labels_match(offer, shape):
         return Shortfall(ReasonCode.LABELS_MISMATCH)
     device = shape.device
     if device is not None:
@@ -88,6 +88,15 @@ def shortfall(offer: NodeOffer, shape: TaskShape) -> Shortfall:
     if offer.cpu_milli < shape.cpu_milli:
         return Shortfall(ReasonCode.CPU_SHORT, offer.cpu_milli)
     return Shortfall(ReasonCode.MEMORY_SHORT, offer.memory_bytes)
+
+
+def _labels_match(offer: NodeOffer, shape: TaskShape) -> bool:
+    if not set(shape.labels) <= set(offer.labels):
+        return False
+    keys = {key for key, _ in offer.labels}
+    return not any(
+        (key, value) in offer.labels if value else key in keys for key, value in shape.labels_not
+    )
 
 
 def _device_offer(device: Device) -> DeviceOffer:

@@ -1,5 +1,7 @@
 """Packs the tasks of a group onto chosen nodes."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -11,18 +13,30 @@ from atoll.core.state.ledger_kernels import give_tasks
 from atoll.core.state.statement_kernels import Journal, place
 
 
+class Bound(NamedTuple):
+    """How many tasks of a group one domain may have."""
+
+    domain: NDArray[np.int64]
+    """(R) number of each row's domain."""
+    used: NDArray[np.int64]
+    """(D) tasks that each domain has; counted on."""
+    most: int
+
+
 @njit(cache=True, nogil=True)
 def pack(
     nodes: Nodes,
     scoring: Scoring,
     journal: Journal,
     rows: NDArray[np.int64],
+    bound: Bound,
     shape: int,
     count: int,
     units_left: int,
 ) -> tuple[int, int]:
     """Place up to `count` tasks on the best of `rows` one after another: (placed, charge).
 
+    No domain gets more tasks than its bound, those included that it has already.
     Stops before a task whose charge is more than what is left then; the charge returned
     includes it. There must be room in the journal.
     """
@@ -31,6 +45,8 @@ def pack(
     for i in range(rows.shape[0]):
         node = look_at(nodes, models, rules, rows[i], seen)
         scores[i] = score(node, cuts, shapes, rules, seen, trial, shape)
+        if bound.used[bound.domain[i]] >= bound.most:
+            scores[i] = NO
     units = 0
     for placed in range(count):
         i = _least(scores)
@@ -45,6 +61,10 @@ def pack(
             return placed, units
         node = look_at(nodes, models, rules, rows[i], seen)
         scores[i] = score(node, cuts, shapes, rules, seen, trial, shape)
+        domain = bound.domain[i]
+        bound.used[domain] += 1
+        if bound.used[domain] >= bound.most:
+            scores[bound.domain == domain] = NO
     return count, units
 
 

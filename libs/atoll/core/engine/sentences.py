@@ -48,7 +48,7 @@ def node_reason(code: ReasonCode, shape: TaskShape, *, available: int, nodes: in
         state, advice = _NODE[code]
         return Reason(code, f"{state}: {_nodes(nodes)}", count=nodes, help=advice)
     if code is ReasonCode.LABELS_MISMATCH:
-        return Reason(code, f"labels are not {_labels(shape)}: {_nodes(nodes)}", count=nodes)
+        return Reason(code, f"labels {_labels(shape)} missing on {_nodes(nodes)}", count=nodes)
     if code is ReasonCode.CPU_SHORT:
         return _short(code, shape.cpu_milli, available, unit="milli-CPU", nodes=nodes)
     if code is ReasonCode.MEMORY_SHORT:
@@ -67,6 +67,22 @@ def gang_reason(code: ReasonCode, needed: int, available: int, *, where: str) ->
     """Too few tasks fit at once; `where` says in what, such as `one cluster`."""
     message = f"{needed} tasks have to fit in {where}, the best has room for {available} now"
     return Reason(code, message, needed=needed, available=available, unit="tasks")
+
+
+def spread_reason(needed: int, available: int, *, level: str, bound: int) -> Reason:
+    """Too few domains for a group whose tasks are to be spread."""
+    message = (
+        f"{needed} tasks have to fit in one cluster with at most {bound} in one {level}, "
+        f"the best has room for {available} now"
+    )
+    return Reason(
+        ReasonCode.SPREAD_TOO_NARROW,
+        message,
+        needed=needed,
+        available=available,
+        unit="tasks",
+        help=f"let a {level} have more of them, or ask for fewer",
+    )
 
 
 def too_wide_reason(shape: TaskShape, needed: int, available: int, *, where: str) -> Reason:
@@ -166,5 +182,5 @@ def _device_reason(code: ReasonCode, shape: TaskShape, *, available: int, nodes:
 
 def _labels(shape: TaskShape) -> str:
     wanted = [f"{key}={value}" for key, value in shape.labels]
-    shunned = [f"{key}!={value}" if value else f"no {key}" for key, value in shape.labels_not]
+    shunned = [f"{key}!={value or '*'}" for key, value in shape.labels_not]
     return ", ".join(wanted + shunned)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
+from atoll.core.engine.apart import crowded, too_close
 from atoll.core.model.errors import DomainError, ErrorCode
 from atoll.core.model.ids import JobId, job_of
 from atoll.core.model.plan import GangPlacement, GroupRequest, Plan, TaskPlacement
@@ -56,6 +57,7 @@ def refused(placements: Sequence[GangPlacement], ledger: Ledger) -> dict[JobId, 
         why = misshapen(placement, as_asked) or _misplaced(placement, table)
         if why:
             wrong.setdefault(placement.job, why)
+    wrong |= too_close([p for p in placements if p.job not in wrong], ledger)
     sound = [p for p in placements if p.job not in wrong] if wrong else placements
     uses = flatten([p.tasks for p in sound], table)
     codes = take_gangs(scratch_copy(table.nodes), table.arrays()[0].mode, uses, True)
@@ -154,6 +156,8 @@ def _misplaced(placement: GangPlacement, table: NodeTable) -> str:
         for grant in task.devices:
             if not 0 <= grant.index < width:
                 return "a device does not exist"
+    if close := crowded(placement, table):
+        return close
     topology = placement.request.topology
     if topology is None or not topology.required:
         return ""

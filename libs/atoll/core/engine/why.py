@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from atoll.core.engine.domain_kernels import sum_up
 from atoll.core.engine.domains import ladder
+from atoll.core.engine.gangs import most_on_a_node
 from atoll.core.engine.masks import Masks
 from atoll.core.engine.room_kernels import count_room
 from atoll.core.engine.score_kernels import Scoring
@@ -18,6 +19,7 @@ from atoll.core.engine.sentences import (
     cluster_reason,
     gang_reason,
     node_reason,
+    spread_reason,
     together_reason,
 )
 from atoll.core.engine.why_kernels import blockers
@@ -25,6 +27,7 @@ from atoll.core.model.plan import GangRequest, GroupRequest
 from atoll.core.model.reason import Reason, ReasonCode
 from atoll.core.model.resources import TaskShape
 from atoll.core.policies.interfaces import MAY_GO, WHY
+from atoll.core.state.apart import domain_keys
 from atoll.core.state.columns import Nodes
 from atoll.core.state.snapshot import Snapshot
 
@@ -112,7 +115,7 @@ def _group_reasons(
     shape, number, look = max(looks, key=lambda each: int((each[2][0] == MAY_GO).sum()))
     gang = []
     if group.count > 1 or request.topology is not None:
-        rooms = sight.room(request, shape, number=number, most=group.count)
+        rooms = sight.room(request, shape, number=number, most=most_on_a_node(group))
         gang = list(_gang_reasons(sight, request, group=group, rooms=rooms))
     if not gang and (look[0] == MAY_GO).any():
         return []
@@ -127,6 +130,8 @@ def _gang_reasons(
         yield gang_reason(
             ReasonCode.GANG_TOO_WIDE, group.min_count, in_cluster, where="one cluster"
         )
+    elif group.spread is not None:
+        yield from _spread_reasons(sight, group, rooms)
     if request.topology is None or not request.topology.required:
         return
     level = request.topology.level
@@ -134,6 +139,18 @@ def _gang_reasons(
     most = _most(steps[0], rooms) if steps else 0
     if most < group.min_count:
         yield gang_reason(ReasonCode.NO_DOMAIN_FITS, group.min_count, most, where=f"one {level}")
+
+
+def _spread_reasons(sight: Sight, group: GroupRequest, rooms: Counts) -> Iterator[Reason]:
+    spread, nodes = group.spread, sight.nodes
+    if spread is None:
+        return
+    keys = domain_keys(nodes, sight.snapshot.level_column(spread.level))
+    first, place = np.unique(keys, return_index=True, return_inverse=True)[1:]
+    sums = np.minimum(np.bincount(place, rooms).astype(np.int64), spread.most)
+    most = int(np.bincount(nodes.cluster[first], sums).max(initial=0))
+    if most < group.min_count:
+        yield spread_reason(group.min_count, most, level=spread.level, bound=spread.most)
 
 
 def _most(domain: NDArray[np.int32], rooms: Counts) -> int:

@@ -56,26 +56,50 @@ class OpenNode:
 
 
 class LabelsMatch:
-    """Leaves out nodes without the labels that a shape asks for."""
+    """Leaves out nodes without the labels that a shape asks for, and with those it shuns."""
 
     def key(
         self, snapshot: Snapshot, request: GangRequest, *, shape: TaskShape, now: float
     ) -> Hashable:
         """The labels."""
         del snapshot, request, now
-        return shape.labels
+        return shape.labels, shape.labels_not
 
     def refuses(
         self, snapshot: Snapshot, request: GangRequest, *, shape: TaskShape, now: float
     ) -> NDArray[np.int8]:
-        """LABELS_MISMATCH unless every label is there with its value."""
+        """LABELS_MISMATCH unless every label is there with its value, and no unwanted one."""
         del request, now
-        missing = ~snapshot.label_sets_with(shape.labels)
-        codes: NDArray[np.int8] = (missing * _MISMATCH)[snapshot.nodes.labels]
+        matching = snapshot.label_sets_with(shape.labels)
+        if shape.labels_not:
+            matching &= snapshot.label_sets_without(shape.labels_not)
+        codes: NDArray[np.int8] = (~matching * _MISMATCH)[snapshot.nodes.labels]
+        return codes
+
+
+class KeptApart:
+    """Leaves out nodes that share a domain with a job that the request is kept apart from."""
+
+    def key(
+        self, snapshot: Snapshot, request: GangRequest, *, shape: TaskShape, now: float
+    ) -> Hashable:
+        """Whom it is kept apart from."""
+        del snapshot, shape, now
+        return request.anti_affinity
+
+    def refuses(
+        self, snapshot: Snapshot, request: GangRequest, *, shape: TaskShape, now: float
+    ) -> NDArray[np.int8]:
+        """ANTI_AFFINITY where such a job runs, or capacity is held for one."""
+        del shape, now
+        if request.anti_affinity is None:
+            return np.zeros(len(snapshot.names), np.int8)
+        codes: NDArray[np.int8] = snapshot.too_close(request.anti_affinity) * _TOO_CLOSE
         return codes
 
 
 _MISMATCH = np.int8(WHY_NUMBER[ReasonCode.LABELS_MISMATCH])
+_TOO_CLOSE = np.int8(WHY_NUMBER[ReasonCode.ANTI_AFFINITY])
 _BY_STATUS = np.zeros(4, np.int8)
 _BY_STATUS[[STATUS_DOWN, STATUS_CORDONED]] = WHY_NUMBER[ReasonCode.NODE_UNSCHEDULABLE]
 _BY_STATUS[STATUS_SUSPECT] = WHY_NUMBER[ReasonCode.NODE_SUSPECT]

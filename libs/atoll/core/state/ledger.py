@@ -14,6 +14,7 @@ from atoll.core.model.errors import DomainError, ErrorCode
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId, QueueName, attempt_name
 from atoll.core.model.plan import Nomination, RunFacts, TaskPlacement
 from atoll.core.model.resources import DeviceGrant
+from atoll.core.state.apart import ApartBook
 from atoll.core.state.ledger_kernels import FINE, Uses, give_tasks, take_gangs
 from atoll.core.state.mig import grant_bits
 from atoll.core.state.node_table import NodeTable
@@ -102,6 +103,7 @@ class Ledger:
         self.holdings: dict[AttemptId, Holding] = {}
         self.nominations: dict[JobId, Nomination] = {}
         """What is held for jobs; it is not taken from the table's columns."""
+        self.apart = ApartBook()
 
     def allocate(self, holdings: Sequence[Holding]) -> tuple[Holding, ...]:
         """Take what committed attempts hold, all or none; those that were not held before.
@@ -122,6 +124,8 @@ class Ledger:
             first = new[int(np.flatnonzero(codes)[0])]
             raise AlreadyTaken(f"a device share of {attempt_name(first.attempt)} has an owner")
         self.holdings.update((holding.attempt, holding) for holding in new)
+        for holding in new:
+            self.apart.add(holding.attempt, holding.run, holding.tasks)
         return tuple(new), uses
 
     def release(self, attempts: Sequence[AttemptId]) -> tuple[Holding, ...]:
@@ -130,6 +134,8 @@ class Ledger:
         if missing is not None:
             raise NotHeld(missing)
         ended = tuple(self.holdings.pop(attempt) for attempt in attempts)
+        for holding in ended:
+            self.apart.remove(holding.attempt, holding.run)
         uses = flatten([h.tasks for h in ended], self.table)
         give_tasks(self.table.nodes, uses, 0, len(uses.row))
         return ended

@@ -136,7 +136,9 @@ class Snapshot:
     def too_close(self, apart: AntiAffinity) -> NDArray[np.bool_]:
         """(N) True for the nodes that share a domain with a job of the same name."""
         held = [
-            Place(hold.job.request.anti_affinity.level, tuple(t.node for t in hold.nomination.tasks))
+            Place(
+                hold.job.request.anti_affinity.level, tuple(t.node for t in hold.nomination.tasks)
+            )
             for hold in self.holds
             if hold.job.request.anti_affinity and hold.job.request.anti_affinity.name == apart.name
         ]

@@ -270,6 +270,7 @@ class World:
             running=self._running.freeze(),
             holds=holds,
             first=frozenset(self._holds.first),
+            apart=self.ledger.apart.freeze(),
             calm=self._queues.calm(),
         )
 
