@@ -12,12 +12,12 @@ from atoll.core.engine.deadlines.terms import (
     FOR_EVER,
     HOLD_PER_COST,
     Answer,
-    Chance,
     Change,
     DeadlineJob,
     Taken,
     useful,
 )
+from atoll.core.model.deadline import Chance
 
 RATES = st.tuples(*(st.floats(1.0, 2.0) for _ in range(4)))
 

@@ -14,10 +14,10 @@ from atoll.core.engine.deadlines.terms import (
     FOR_EVER,
     Answer,
     BookPolicy,
-    Chance,
     Change,
     DeadlineJob,
 )
+from atoll.core.model.deadline import Chance
 
 POLICIES: Final = {"atoll": ATOLL, "elasticflow": ELASTICFLOW}
 SLOT_S: Final = 60

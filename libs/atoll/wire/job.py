@@ -34,6 +34,7 @@ def job_to_proto(job: Job, attempt: Attempt | None = None) -> submission_pb2.Job
         array_index=job.spec.array_index,
         etag=etag(job.generation),
         trace=job.trace,
+        guaranteed=job.guaranteed,
     )
     _set_times(proto, job)
     if attempt is not None:

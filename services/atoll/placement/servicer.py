@@ -4,16 +4,21 @@ from typing import Any
 
 import grpc
 
+from atoll.api.common.v1 import common_pb2
 from atoll.api.placement.v1 import placement_pb2, placement_pb2_grpc
+from atoll.core.engine.deadlines.wishes import Ask
 from atoll.core.engine.explain import ClusterTally
 from atoll.core.model.errors import ErrorCode, Unavailable
-from atoll.core.model.ids import ClusterName, JobId
+from atoll.core.model.ids import ClusterName, JobId, QueueName
+from atoll.core.model.plan import request_of
 from atoll.placement import telemetry
 from atoll.placement.loops import Candidate
 from atoll.placement.usecases.explain import Answer, explain_job
 from atoll.placement.usecases.leader import Leader
+from atoll.wire.deadline import verdict_to_proto
 from atoll.wire.job import state_to_proto
 from atoll.wire.reason import reason_to_proto
+from atoll.wire.spec import spec_from_proto
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -30,6 +35,23 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         """Why a job waits, or where it is."""
         leader = await self._leader()
         return _explained(await explain_job(leader, JobId(request.job_id)))
+
+    async def AdmitDeadlines(  # noqa: N802
+        self, request: placement_pb2.AdmitDeadlinesRequest, context: Context
+    ) -> placement_pb2.AdmitDeadlinesResponse:
+        """Whether jobs would meet their deadlines."""
+        leader = await self._leader()
+        if request.shard != leader.shard:
+            raise Unavailable(f"this replica leads shard {leader.shard}", code=ErrorCode.NOT_LEADER)
+        answers = await leader.promises.answer(
+            leader.memory.world,
+            [_ask(job) for job in request.jobs],
+            now=leader.clock.now(),
+            keep=not request.validate_only,
+        )
+        return placement_pb2.AdmitDeadlinesResponse(
+            answers=[verdict_to_proto(answer) for answer in answers]
+        )
 
     async def GetStatus(  # noqa: N802
         self, request: placement_pb2.GetStatusRequest, context: Context
@@ -65,6 +87,17 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
             code=ErrorCode.NOT_LEADER,
             metadata={"leader": address},
         )
+
+
+def _ask(proto: common_pb2.JobSpec) -> Ask:
+    spec = spec_from_proto(proto)
+    return Ask(
+        QueueName(spec.queue),
+        request_of(spec),
+        spec.deadline_at,
+        begin_at=spec.begin_at,
+        waits=bool(proto.depends_on),
+    )
 
 
 def _explained(answer: Answer) -> placement_pb2.ExplainJobResponse:

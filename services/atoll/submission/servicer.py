@@ -25,6 +25,7 @@ from atoll.submission.usecases.submit import Submission, Submitter
 from atoll.submission.usecases.watch import Watched, Watcher
 from atoll.submission.usecases.write_jobs import Submitted
 from atoll.wire.cluster import cluster_node_to_proto, cluster_to_proto
+from atoll.wire.deadline import verdict_to_proto
 from atoll.wire.event import event_to_proto
 from atoll.wire.job import job_to_proto
 from atoll.wire.queue import queue_from_proto, queue_to_proto
@@ -60,11 +61,15 @@ class SubmissionServicer(api_grpc.SubmissionServiceServicer):
         check_only = request.validate_only
         submission = submission_of(request, trace=_trace())
         if check_only:
-            await self._use.submitter.check(_actor(), submission)
-            return api.SubmitJobsResponse()
+            told = await self._use.submitter.check(_actor(), submission)
+            return api.SubmitJobsResponse(deadlines=[verdict_to_proto(each) for each in told])
         done = await self._submit(submission)
         log.debug("submitted", job_ids=list(done.jobs), replayed=done.replayed)
-        return api.SubmitJobsResponse(job_ids=done.jobs, replayed=done.replayed)
+        return api.SubmitJobsResponse(
+            job_ids=done.jobs,
+            replayed=done.replayed,
+            deadlines=[verdict_to_proto(each) for each in done.verdicts],
+        )
 
     async def GetJob(self, request: api.GetJobRequest, context: Context) -> api.GetJobResponse:
         """One job."""

@@ -19,12 +19,14 @@ from atoll.runtime.rpc.server import Add
 from atoll.submission import telemetry
 from atoll.submission.agent_logs import DispatchLogs
 from atoll.submission.loops import Keeper
+from atoll.submission.placement_desk import PlacementDesk
 from atoll.submission.servicer import SubmissionServicer, UseCases
 from atoll.submission.settings import SubmissionSettings
 from atoll.submission.usecases.admission import Admission
 from atoll.submission.usecases.change_jobs import JobChanger
 from atoll.submission.usecases.checks import Known
 from atoll.submission.usecases.clusters import Clusters
+from atoll.submission.usecases.deadlines import PromiseDesk
 from atoll.submission.usecases.jobs import JobReader
 from atoll.submission.usecases.logs import Logs, LogSource
 from atoll.submission.usecases.notify import Notifier
@@ -55,10 +57,14 @@ async def serve(process: Process[SubmissionSettings]) -> None:
     process.exits.push_async_callback(store.close)
     source = DispatchLogs(lambda address: channel(address, settings))
     process.exits.push_async_callback(source.close)
+    registry = outside.registry(process, outside.etcd(process)) if settings.etcd_endpoints else None
+    desk = PlacementDesk(registry, lambda address: channel(address, settings))
+    process.exits.push_async_callback(desk.close)
     built = Submission(
         store.submission,
         hints=outside.hints(process),
         source=source,
+        desk=desk,
         clock=process.clock,
         ids=process.ids,
         max_queued_jobs=settings.max_queued_jobs,
@@ -68,8 +74,7 @@ async def serve(process: Process[SubmissionSettings]) -> None:
     _start_loops(process, built, store)
     server = process.server_for(built.services())
     await server.start()
-    if settings.etcd_endpoints:
-        registry = outside.registry(process, outside.etcd(process))
+    if registry is not None:
         entry = Endpoint(process.instance, server.advertised)
         loop = partial(_stay_registered, process, registry, entry)
         _ = process.supervisor.start("registration", loop)
@@ -103,6 +108,7 @@ class Submission:
         *,
         hints: Hints,
         source: LogSource,
+        desk: PromiseDesk,
         clock: Clock,
         ids: Ids,
         max_queued_jobs: int,
@@ -115,6 +121,7 @@ class Submission:
             store,
             notifier=self._notifier,
             admission=Admission(store, clock),
+            desk=desk,
             clock=clock,
             ids=ids,
             known=Known(frozenset(ALL_PROFILES), by_name(classes)),

@@ -66,13 +66,13 @@ class Shard:
             policies=policies(),
         )
 
-    async def submit(self, *specs: JobSpec, trace: str = "") -> list[Job]:
+    async def submit(self, *specs: JobSpec, trace: str = "", guaranteed: bool = False) -> list[Job]:
         """Jobs as submission writes them."""
         async with self.store.submission.begin() as tx:
             ids = await tx.next_job_ids(len(specs))
             now = await tx.now()
             jobs = [
-                job(number, spec=spec, submitted_at=now, trace=trace)
+                job(number, spec=spec, submitted_at=now, trace=trace, guaranteed=guaranteed)
                 for number, spec in zip(ids, specs, strict=True)
             ]
             await tx.add_jobs(jobs)

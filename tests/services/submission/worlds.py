@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Protocol
 
@@ -14,22 +14,25 @@ from atoll.adapters.system import SystemClock, SystemIds
 from atoll.api.common.v1 import common_pb2 as common
 from atoll.api.submission.v1 import submission_pb2 as api
 from atoll.api.submission.v1 import submission_pb2_grpc as api_grpc
-from atoll.core.model.errors import DomainError
+from atoll.core.model.deadline import Verdict
+from atoll.core.model.errors import DomainError, ErrorCode, Unavailable
 from atoll.core.model.ids import (
     DEFAULT_SHARD,
     AttemptId,
     ClusterName,
     Epoch,
     JobId,
+    ShardId,
     Tenant,
     attempt_id,
 )
 from atoll.core.model.inventory import Device, NodeInventory
 from atoll.core.model.job import Job
-from atoll.core.model.plan import GangPlacement, TaskPlacement, request_of
+from atoll.core.model.plan import GangPlacement, Plan, TaskPlacement, request_of
 from atoll.core.model.priority import DEFAULT_CLASSES, PriorityClass
 from atoll.core.model.resources import DeviceGrant
-from atoll.placement.usecases.commit import commit_placements
+from atoll.core.model.spec import JobSpec
+from atoll.placement.usecases.commit_plan import commit_plan
 from atoll.ports.store.common import Fence
 from atoll.ports.store.dispatch import DispatchStore, InventoryDelta, SessionClaim
 from atoll.ports.store.placement import PlacementStore
@@ -97,6 +100,23 @@ class Caller:
         return answer.job
 
 
+@dataclass
+class FakeDesk:
+    """A placement leader that gives the next of its answers to each job; None: it is away."""
+
+    given: list[Verdict] | None = None
+    asked: list[tuple[JobSpec, bool, bool]] = field(default_factory=list)
+    """(spec, whether it waits, whether it is to be kept)."""
+
+    async def answers(
+        self, shard: ShardId, specs: Sequence[JobSpec], *, waits: Sequence[bool], keep: bool
+    ) -> list[Verdict]:
+        if self.given is None:
+            raise Unavailable("it is away", code=ErrorCode.NOT_LEADER)
+        self.asked += [(spec, wait, keep) for spec, wait in zip(specs, waits, strict=True)]
+        return [self.given.pop(0) for _ in specs]
+
+
 class World:
     """The service, its store, and everything that a test may do to both."""
 
@@ -110,12 +130,14 @@ class World:
         self.stores = stores
         self.hints = MemoryHints()
         self.logs = FakeLogs()
+        self.desk = FakeDesk()
         self.exits = AsyncExitStack()
         self.clock, self.ids = SystemClock(), SystemIds()
         self.service = Submission(
             stores.submission,
             hints=self.hints,
             source=self.logs,
+            desk=self.desk,
             clock=self.clock,
             ids=self.ids,
             max_queued_jobs=max_queued_jobs,
@@ -189,9 +211,10 @@ class World:
             submitted_at=job.submitted_at,
             tasks=(task,),
         )
-        done = await commit_placements(
-            self.stores.placement, await self._fenced(), [placement], bind_timeout_s=60.0
+        made = await commit_plan(
+            self.stores.placement, await self._fenced(), Plan((placement,)), bind_timeout_s=60.0
         )
+        done = made.committed
         self._fence = done.fence
         assert not done.dropped
         return placement.attempt

@@ -27,7 +27,7 @@ from atoll.wire.spec import encode_secrets, encode_spec, parse_spec, spec_from_p
 JOB_FIXED: Final = (
     "id", "tenant", "principal", "queue", "name", "labels", "array_id", "array_index",
     "depends_on", "begin_at", "spec_priority", "trace", "submitted_at", "shard", "revision",
-    "shape", "spec", "secrets",
+    "deadline_at", "guaranteed", "shape", "spec", "secrets",
 )  # fmt: skip
 JOB_MUTABLE: Final = {
     "priority": "integer",
@@ -90,7 +90,7 @@ def job_fixed(job: Job) -> tuple[object, ...]:
     return (
         job.id, job.tenant, job.principal, job.queue, job.name, json.dumps(dict(spec.labels)),
         spec.array_id, spec.array_index, spec.depends_on, spec.begin_at, spec.priority,
-        job.trace, job.submitted_at, job.shard, job.revision,
+        job.trace, job.submitted_at, job.shard, job.revision, spec.deadline_at, job.guaranteed,
         encode_request(request_of(spec)), encode_spec(spec, secrets=False), encode_secrets(spec),
     )  # fmt: skip
 
@@ -133,6 +133,7 @@ def job_from(row: Record) -> Job:
         trace=row["trace"],
         revision=row["revision"],
         generation=row["generation"],
+        guaranteed=row["guaranteed"],
     )
 
 

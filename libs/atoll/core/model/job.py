@@ -54,6 +54,8 @@ class Job:
     """W3C traceparent of the submit."""
     revision: int = 1
     generation: int = 1
+    guaranteed: bool = False
+    """Its deadline was guaranteed at submit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,6 +155,13 @@ class World:
         return self._queue.get(job)
 
     def jobs_ahead(self, job: PendingJob) -> int:
+    def guaranteed(self) -> tuple[PendingJob, ...]:
+        """Pending jobs whose deadline is guaranteed, by id."""
+        columns = self._queue.table.columns
+        jobs = np.sort(columns.job[columns.guaranteed & (columns.job > 0)])
+        found = (self._queue.get(JobId(job)) for job in jobs.tolist())
+        return tuple(job for job in found if job is not None)
+
         """Pending jobs that are before this one, over all queues."""
         return self._queue.ahead(job)
 

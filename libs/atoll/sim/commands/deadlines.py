@@ -10,7 +10,8 @@ from typing import Any, Final, Literal
 from rich.console import Console
 from rich.progress import Progress
 
-from atoll.core.engine.deadlines.terms import Chance, DeadlineJob, useful
+from atoll.core.engine.deadlines.terms import DeadlineJob, useful
+from atoll.core.model.deadline import Chance
 from atoll.core.model.errors import FieldViolation, InvalidInput
 from atoll.sim.deadlines import Arrival, Outcome, simulate
 from atoll.sim.readers.elasticflow import DEVICES_PER_NODE, NODES, TraceJob, read_cluster

@@ -21,6 +21,7 @@ from atoll.placement.usecases.commit import Committed, commit_placements
 from atoll.placement.usecases.doom import end_doomed
 from atoll.placement.usecases.memory import Absorbed, LeaderMemory
 from atoll.placement.usecases.rejections import AvoidanceRules, Rejection, RejectionBook
+from atoll.placement.usecases.promises import Promises
 from atoll.placement.usecases.revoke import Revoked, declare_lost, revoke
 from atoll.placement.usecases.silence import SilenceLimits, SilenceWatch, Verdict
 from atoll.ports.clock import Clock
@@ -75,6 +76,7 @@ class Leader:
     refusals: deque[Rejection] = field(default_factory=lambda: deque(maxlen=MOST_REFUSALS))
     """The latest, until somebody has told them to the log."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    promises: Promises = field(default_factory=Promises)
     """Held around every step and every command that writes."""
 
     def replace_by(self, renewed: "Leader") -> None:

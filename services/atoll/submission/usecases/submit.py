@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from atoll.core.model.deadline import Verdict
 from atoll.core.model.errors import (
     DomainError,
     Exhausted,
@@ -25,6 +26,7 @@ from atoll.ports.store.submission import SubmissionStore
 from atoll.submission.usecases.actor import Actor
 from atoll.submission.usecases.admission import Admission
 from atoll.submission.usecases.checks import Known, check_drafts, ranked
+from atoll.submission.usecases.deadlines import PromiseDesk, Verdicts, verdicts_for
 from atoll.submission.usecases.dependencies import check_dependencies
 from atoll.submission.usecases.drafts import Draft, Member, expand
 from atoll.submission.usecases.group_commit import GroupCommit
@@ -40,6 +42,7 @@ from atoll.submission.usecases.write_jobs import (
 
 MOST_JOBS_PER_COMMIT: Final = 2_000
 OUTCOME_TRIES: Final = 3
+NOBODY: Final[Verdicts] = {}
 MAY_HAVE_CHANGED: Final = (InvalidInput, NotFound, FailedPrecondition, Exhausted)
 """Refusals that the same call might not have met when it came first."""
 
@@ -70,6 +73,7 @@ class Submitter:
         *,
         notifier: Notifier,
         admission: Admission,
+        desk: PromiseDesk,
         clock: Clock,
         ids: Ids,
         known: Known,
@@ -79,6 +83,7 @@ class Submitter:
         self._store = store
         self._notifier = notifier
         self._admission = admission
+        self._desk = desk
         self._clock = clock
         self._ids = ids
         self._known = known
@@ -96,7 +101,8 @@ class Submitter:
         drafts, members = self._checked(submission.drafts)
         try:
             shards = await self._admitted(actor, drafts, members)
-            call = self._call(actor, submission, members=members, shards=shards)
+            verdicts = await verdicts_for(self._desk, members, shards, keep=True)
+            call = self._call(actor, submission, members=members, shards=shards, verdicts=verdicts)
             return await self._commits.submit(call)
         except MAY_HAVE_CHANGED as refusal:
             if not submission.key:
@@ -104,13 +110,15 @@ class Submitter:
             call = self._call(actor, submission, members=members)
             return await self._replayed(call, refusal)
 
-    async def check(self, actor: Actor, submission: Submission) -> None:
-        """All that `submit` would check; nothing is written."""
+    async def check(self, actor: Actor, submission: Submission) -> tuple[Verdict | None, ...]:
+        """All that `submit` would check; nothing is written. What it would tell of deadlines."""
         drafts, members = self._checked(submission.drafts)
         shards = await self._admitted(actor, drafts, members)
+        verdicts = await verdicts_for(self._desk, members, shards, keep=False)
         call = self._call(actor, submission, members=members, shards=shards)
         async with self._store.begin() as tx:
             await check_calls(tx, [call], most_queued=self._most_queued)
+        return tuple(verdicts.get(at) for at in range(len(members))) if verdicts else ()
 
     def _checked(self, drafts: Sequence[Draft]) -> tuple[list[Draft], tuple[Member, ...]]:
         check_drafts(drafts, self._known)
@@ -132,11 +140,19 @@ class Submitter:
         *,
         members: tuple[Member, ...],
         shards: tuple[ShardId, ...] = (),
+        verdicts: Verdicts = NOBODY,
     ) -> Call:
         # Always with a key: it tells whether a commit whose reply was lost has happened.
         key = submission.key or self._ids.uuid()
         request = SubmitRequest(actor.tenant, key, submission.body_hash, ())
-        return make_call(actor, request, members=members, shards=shards, trace=submission.trace)
+        return make_call(
+            actor,
+            request,
+            members=members,
+            shards=shards,
+            trace=submission.trace,
+            verdicts=verdicts,
+        )
 
     async def _commit(self, calls: Sequence[Call]) -> Sequence[Submitted | Exception]:
         begun = self._clock.monotonic()

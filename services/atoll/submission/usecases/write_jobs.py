@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from atoll.core.model.deadline import Chance, Verdict
 from atoll.core.model.errors import AlreadyExists, DomainError, ErrorCode, NotFound
 from atoll.core.model.ids import JobId, QueueName, ShardId
 from atoll.core.model.job import Job, Queue, SubmitRequest
@@ -13,6 +14,7 @@ from atoll.ports.store.common import Change
 from atoll.ports.store.submission import Intake, SubmissionTx
 from atoll.submission.usecases.actor import Actor
 from atoll.submission.usecases.bounds import Rooms
+from atoll.submission.usecases.deadlines import Verdicts
 from atoll.submission.usecases.drafts import Member, with_ids
 
 
@@ -22,6 +24,8 @@ class Submitted:
 
     jobs: tuple[JobId, ...]
     replayed: bool
+    verdicts: tuple[Verdict | None, ...] = ()
+    """By job, what those with a deadline are told; empty when none has one, and for repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,7 @@ class Call:
     adding: Mapping[QueueName, int]
     """Jobs by queue."""
     trace: str
+    verdicts: Verdicts
 
 
 def make_call(
@@ -46,10 +51,11 @@ def make_call(
     members: tuple[Member, ...],
     shards: tuple[ShardId, ...],
     trace: str,
+    verdicts: Verdicts,
 ) -> Call:
     """A call with its sums."""
     adding = Counter(QueueName(member.spec.queue) for member in members)
-    return Call(actor, request, members, shards, adding, trace)
+    return Call(actor, request, members, shards, adding, trace, verdicts)
 
 
 async def write_calls(
@@ -123,7 +129,7 @@ async def _write(
         if earlier is not None:
             results[call.request.key] = outcome(call, earlier)
         else:
-            results[call.request.key] = Submitted(jobs, replayed=False)
+            results[call.request.key] = Submitted(jobs, replayed=False, verdicts=_told(call))
             new.append((call, jobs))
     if new:
         await _insert(tx, new, now=intake.now)
@@ -142,6 +148,7 @@ async def _insert(
 
 
 def _jobs(call: Call, ids: tuple[JobId, ...], now: float) -> list[Job]:
+    promised = {at for at, told in call.verdicts.items() if told.chance is Chance.GUARANTEED}
     return [
         Job(
             id=job,
@@ -155,6 +162,14 @@ def _jobs(call: Call, ids: tuple[JobId, ...], now: float) -> list[Job]:
             state=JobState.QUEUED,
             shard=shard,
             trace=call.trace,
+            guaranteed=at in promised,
         )
-        for job, spec, shard in zip(ids, with_ids(call.members, ids), call.shards, strict=True)
+        for at, (job, spec, shard) in enumerate(
+            zip(ids, with_ids(call.members, ids), call.shards, strict=True)
+        )
     ]
+
+
+def _told(call: Call) -> tuple[Verdict | None, ...]:
+    verdicts = call.verdicts
+    return tuple(verdicts.get(at) for at in range(len(call.members))) if verdicts else ()

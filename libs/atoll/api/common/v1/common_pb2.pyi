@@ -43,6 +43,34 @@ ON_LOST_REQUEUE: OnLost.ValueType  # 2
 """Stop by the guard beside the run, then run elsewhere."""
 Global___OnLost: _TypeAlias = OnLost  # noqa: Y015
 
+class _DeadlineChance:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _DeadlineChanceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DeadlineChance.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    DEADLINE_CHANCE_UNSPECIFIED: _DeadlineChance.ValueType  # 0
+    """The job has no deadline."""
+    DEADLINE_CHANCE_GUARANTEED: _DeadlineChance.ValueType  # 1
+    """It meets it, unless nodes are lost or its owner ends it."""
+    DEADLINE_CHANCE_LIKELY: _DeadlineChance.ValueType  # 2
+    """It may: by itself it could."""
+    DEADLINE_CHANCE_CANNOT: _DeadlineChance.ValueType  # 3
+    """Not even alone on all devices."""
+
+class DeadlineChance(_DeadlineChance, metaclass=_DeadlineChanceEnumTypeWrapper):
+    """What a job with a deadline is told."""
+
+DEADLINE_CHANCE_UNSPECIFIED: DeadlineChance.ValueType  # 0
+"""The job has no deadline."""
+DEADLINE_CHANCE_GUARANTEED: DeadlineChance.ValueType  # 1
+"""It meets it, unless nodes are lost or its owner ends it."""
+DEADLINE_CHANCE_LIKELY: DeadlineChance.ValueType  # 2
+"""It may: by itself it could."""
+DEADLINE_CHANCE_CANNOT: DeadlineChance.ValueType  # 3
+"""Not even alone on all devices."""
+Global___DeadlineChance: _TypeAlias = DeadlineChance  # noqa: Y015
+
 class _JobState:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -659,6 +687,40 @@ class JobSpec(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__preempts) -> _WhichOneofReturnType__preempts | None: ...
 
 Global___JobSpec: _TypeAlias = JobSpec  # noqa: Y015
+
+@_typing.final
+class DeadlineAnswer(_message.Message):
+    """The admission answer of a job with a deadline."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHANCE_FIELD_NUMBER: _builtins.int
+    EARLIEST_AT_FIELD_NUMBER: _builtins.int
+    CLUSTER_FIELD_NUMBER: _builtins.int
+    WHY_FIELD_NUMBER: _builtins.int
+    chance: Global___DeadlineChance.ValueType
+    """What it is told."""
+    earliest_at: _builtins.float
+    """Unix seconds by which it could be done at the earliest; 0: nobody can say."""
+    cluster: _builtins.str
+    """Cluster where it could be."""
+    why: _builtins.str
+    """Why it is not guaranteed."""
+    def __init__(
+        self,
+        *,
+        chance: Global___DeadlineChance.ValueType = ...,
+        earliest_at: _builtins.float = ...,
+        cluster: _builtins.str = ...,
+        why: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chance", b"chance", "cluster", b"cluster", "earliest_at", b"earliest_at", "why", b"why"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeadlineAnswer: _TypeAlias = DeadlineAnswer  # noqa: Y015
 
 @_typing.final
 class DeviceGrant(_message.Message):

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from atoll.api.common.v1 import common_pb2 as atoll_dot_api_dot_common_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&atoll/api/placement/v1/placement.proto\x12\x16\x61toll.api.placement.v1\x1a atoll/api/common/v1/common.proto\"3\n\x11\x45xplainJobRequest\x12\x1e\n\x06job_id\x18\x01 \x01(\x03\x42\x07\xbaH\x04\"\x02 \x00R\x05jobId\"\xc1\x02\n\x12\x45xplainJobResponse\x12\x33\n\x05state\x18\x01 \x01(\x0e\x32\x1d.atoll.api.common.v1.JobStateR\x05state\x12\x18\n\x07summary\x18\x02 \x01(\tR\x07summary\x12\x35\n\x07reasons\x18\x03 \x03(\x0b\x32\x1b.atoll.api.common.v1.ReasonR\x07reasons\x12>\n\x07tallies\x18\x04 \x03(\x0b\x32$.atoll.api.placement.v1.ClusterTallyR\x07tallies\x12\x1d\n\njobs_ahead\x18\x05 \x01(\x03R\tjobsAhead\x12\x13\n\x05\x61s_of\x18\x06 \x01(\x01R\x04\x61sOf\x12\x16\n\x06unread\x18\x07 \x03(\tR\x06unread\x12\x19\n\x08\x66its_now\x18\x08 \x01(\x08R\x07\x66itsNow\"\xc3\x01\n\x0c\x43lusterTally\x12\x18\n\x07\x63luster\x18\x01 \x01(\tR\x07\x63luster\x12\x14\n\x05nodes\x18\x02 \x01(\x05R\x05nodes\x12H\n\x06\x63ounts\x18\x03 \x03(\x0b\x32\x30.atoll.api.placement.v1.ClusterTally.CountsEntryR\x06\x63ounts\x1a\x39\n\x0b\x43ountsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x05R\x05value:\x02\x38\x01\"\x12\n\x10GetStatusRequest\"\x9e\x02\n\x11GetStatusResponse\x12\x16\n\x06leader\x18\x01 \x01(\x08R\x06leader\x12%\n\x0eleader_address\x18\x02 \x01(\tR\rleaderAddress\x12\x14\n\x05\x65poch\x18\x03 \x01(\tR\x05\x65poch\x12\x16\n\x06queued\x18\x04 \x01(\x03R\x06queued\x12#\n\rlive_attempts\x18\x05 \x01(\x03R\x0cliveAttempts\x12\x16\n\x06\x63ycles\x18\x06 \x01(\x03R\x06\x63ycles\x12\x1e\n\nplacements\x18\x07 \x01(\x03R\nplacements\x12\x1c\n\trollbacks\x18\x08 \x01(\x03R\trollbacks\x12!\n\x0cplacement_ms\x18\t \x03(\x01R\x0bplacementMs\"_\n\x14\x46orgetClusterRequest\x12\x1e\n\x04name\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01R\x04name\x12\'\n\x10i_have_fenced_it\x18\x02 \x01(\x08R\riHaveFencedIt\"g\n\x15\x46orgetClusterResponse\x12#\n\rattempts_lost\x18\x01 \x01(\x05R\x0c\x61ttemptsLost\x12)\n\x10\x64\x65\x63isions_voided\x18\x02 \x01(\x05R\x0f\x64\x65\x63isionsVoided2\xc7\x02\n\x10PlacementService\x12\x63\n\nExplainJob\x12).atoll.api.placement.v1.ExplainJobRequest\x1a*.atoll.api.placement.v1.ExplainJobResponse\x12`\n\tGetStatus\x12(.atoll.api.placement.v1.GetStatusRequest\x1a).atoll.api.placement.v1.GetStatusResponse\x12l\n\rForgetCluster\x12,.atoll.api.placement.v1.ForgetClusterRequest\x1a-.atoll.api.placement.v1.ForgetClusterResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&atoll/api/placement/v1/placement.proto\x12\x16\x61toll.api.placement.v1\x1a atoll/api/common/v1/common.proto\"3\n\x11\x45xplainJobRequest\x12\x1e\n\x06job_id\x18\x01 \x01(\x03\x42\x07\xbaH\x04\"\x02 \x00R\x05jobId\"\xc1\x02\n\x12\x45xplainJobResponse\x12\x33\n\x05state\x18\x01 \x01(\x0e\x32\x1d.atoll.api.common.v1.JobStateR\x05state\x12\x18\n\x07summary\x18\x02 \x01(\tR\x07summary\x12\x35\n\x07reasons\x18\x03 \x03(\x0b\x32\x1b.atoll.api.common.v1.ReasonR\x07reasons\x12>\n\x07tallies\x18\x04 \x03(\x0b\x32$.atoll.api.placement.v1.ClusterTallyR\x07tallies\x12\x1d\n\njobs_ahead\x18\x05 \x01(\x03R\tjobsAhead\x12\x13\n\x05\x61s_of\x18\x06 \x01(\x01R\x04\x61sOf\x12\x16\n\x06unread\x18\x07 \x03(\tR\x06unread\x12\x19\n\x08\x66its_now\x18\x08 \x01(\x08R\x07\x66itsNow\"\xc3\x01\n\x0c\x43lusterTally\x12\x18\n\x07\x63luster\x18\x01 \x01(\tR\x07\x63luster\x12\x14\n\x05nodes\x18\x02 \x01(\x05R\x05nodes\x12H\n\x06\x63ounts\x18\x03 \x03(\x0b\x32\x30.atoll.api.placement.v1.ClusterTally.CountsEntryR\x06\x63ounts\x1a\x39\n\x0b\x43ountsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x05R\x05value:\x02\x38\x01\"\x91\x01\n\x15\x41\x64mitDeadlinesRequest\x12\x14\n\x05shard\x18\x01 \x01(\x05R\x05shard\x12=\n\x04jobs\x18\x02 \x03(\x0b\x32\x1c.atoll.api.common.v1.JobSpecB\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\xe8\x07R\x04jobs\x12#\n\rvalidate_only\x18\x03 \x01(\x08R\x0cvalidateOnly\"W\n\x16\x41\x64mitDeadlinesResponse\x12=\n\x07\x61nswers\x18\x01 \x03(\x0b\x32#.atoll.api.common.v1.DeadlineAnswerR\x07\x61nswers\"\x12\n\x10GetStatusRequest\"\x9e\x02\n\x11GetStatusResponse\x12\x16\n\x06leader\x18\x01 \x01(\x08R\x06leader\x12%\n\x0eleader_address\x18\x02 \x01(\tR\rleaderAddress\x12\x14\n\x05\x65poch\x18\x03 \x01(\tR\x05\x65poch\x12\x16\n\x06queued\x18\x04 \x01(\x03R\x06queued\x12#\n\rlive_attempts\x18\x05 \x01(\x03R\x0cliveAttempts\x12\x16\n\x06\x63ycles\x18\x06 \x01(\x03R\x06\x63ycles\x12\x1e\n\nplacements\x18\x07 \x01(\x03R\nplacements\x12\x1c\n\trollbacks\x18\x08 \x01(\x03R\trollbacks\x12!\n\x0cplacement_ms\x18\t \x03(\x01R\x0bplacementMs\"_\n\x14\x46orgetClusterRequest\x12\x1e\n\x04name\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01R\x04name\x12\'\n\x10i_have_fenced_it\x18\x02 \x01(\x08R\riHaveFencedIt\"g\n\x15\x46orgetClusterResponse\x12#\n\rattempts_lost\x18\x01 \x01(\x05R\x0c\x61ttemptsLost\x12)\n\x10\x64\x65\x63isions_voided\x18\x02 \x01(\x05R\x0f\x64\x65\x63isionsVoided2\xb8\x03\n\x10PlacementService\x12\x63\n\nExplainJob\x12).atoll.api.placement.v1.ExplainJobRequest\x1a*.atoll.api.placement.v1.ExplainJobResponse\x12o\n\x0e\x41\x64mitDeadlines\x12-.atoll.api.placement.v1.AdmitDeadlinesRequest\x1a..atoll.api.placement.v1.AdmitDeadlinesResponse\x12`\n\tGetStatus\x12(.atoll.api.placement.v1.GetStatusRequest\x1a).atoll.api.placement.v1.GetStatusResponse\x12l\n\rForgetCluster\x12,.atoll.api.placement.v1.ForgetClusterRequest\x1a-.atoll.api.placement.v1.ForgetClusterResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,6 +36,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_EXPLAINJOBREQUEST'].fields_by_name['job_id']._serialized_options = b'\272H\004\"\002 \000'
   _globals['_CLUSTERTALLY_COUNTSENTRY']._loaded_options = None
   _globals['_CLUSTERTALLY_COUNTSENTRY']._serialized_options = b'8\001'
+  _globals['_ADMITDEADLINESREQUEST'].fields_by_name['jobs']._loaded_options = None
+  _globals['_ADMITDEADLINESREQUEST'].fields_by_name['jobs']._serialized_options = b'\272H\010\222\001\005\010\001\020\350\007'
   _globals['_FORGETCLUSTERREQUEST'].fields_by_name['name']._loaded_options = None
   _globals['_FORGETCLUSTERREQUEST'].fields_by_name['name']._serialized_options = b'\272H\007r\005\020\001\030\200\001'
   _globals['_EXPLAINJOBREQUEST']._serialized_start=100
@@ -46,14 +48,18 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CLUSTERTALLY']._serialized_end=673
   _globals['_CLUSTERTALLY_COUNTSENTRY']._serialized_start=616
   _globals['_CLUSTERTALLY_COUNTSENTRY']._serialized_end=673
-  _globals['_GETSTATUSREQUEST']._serialized_start=675
-  _globals['_GETSTATUSREQUEST']._serialized_end=693
-  _globals['_GETSTATUSRESPONSE']._serialized_start=696
-  _globals['_GETSTATUSRESPONSE']._serialized_end=982
-  _globals['_FORGETCLUSTERREQUEST']._serialized_start=984
-  _globals['_FORGETCLUSTERREQUEST']._serialized_end=1079
-  _globals['_FORGETCLUSTERRESPONSE']._serialized_start=1081
-  _globals['_FORGETCLUSTERRESPONSE']._serialized_end=1184
-  _globals['_PLACEMENTSERVICE']._serialized_start=1187
-  _globals['_PLACEMENTSERVICE']._serialized_end=1514
+  _globals['_ADMITDEADLINESREQUEST']._serialized_start=676
+  _globals['_ADMITDEADLINESREQUEST']._serialized_end=821
+  _globals['_ADMITDEADLINESRESPONSE']._serialized_start=823
+  _globals['_ADMITDEADLINESRESPONSE']._serialized_end=910
+  _globals['_GETSTATUSREQUEST']._serialized_start=912
+  _globals['_GETSTATUSREQUEST']._serialized_end=930
+  _globals['_GETSTATUSRESPONSE']._serialized_start=933
+  _globals['_GETSTATUSRESPONSE']._serialized_end=1219
+  _globals['_FORGETCLUSTERREQUEST']._serialized_start=1221
+  _globals['_FORGETCLUSTERREQUEST']._serialized_end=1316
+  _globals['_FORGETCLUSTERRESPONSE']._serialized_start=1318
+  _globals['_FORGETCLUSTERRESPONSE']._serialized_end=1421
+  _globals['_PLACEMENTSERVICE']._serialized_start=1424
+  _globals['_PLACEMENTSERVICE']._serialized_end=1864
 # @@protoc_insertion_point(module_scope)

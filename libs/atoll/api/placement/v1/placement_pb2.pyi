@@ -150,6 +150,62 @@ class ClusterTally(_message.Message):
 Global___ClusterTally: _TypeAlias = ClusterTally  # noqa: Y015
 
 @_typing.final
+class AdmitDeadlinesRequest(_message.Message):
+    """Asks for promises."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SHARD_FIELD_NUMBER: _builtins.int
+    JOBS_FIELD_NUMBER: _builtins.int
+    VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
+    shard: _builtins.int
+    """Shard that the jobs are for."""
+    validate_only: _builtins.bool
+    """True: only ask, keep nothing."""
+    @_builtins.property
+    def jobs(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.JobSpec]:
+        """The jobs, one by one (no arrays), with their deadlines."""
+
+    def __init__(
+        self,
+        *,
+        shard: _builtins.int = ...,
+        jobs: _abc.Iterable[_common_pb2.JobSpec] | None = ...,
+        validate_only: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["jobs", b"jobs", "shard", b"shard", "validate_only", b"validate_only"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AdmitDeadlinesRequest: _TypeAlias = AdmitDeadlinesRequest  # noqa: Y015
+
+@_typing.final
+class AdmitDeadlinesResponse(_message.Message):
+    """The answers."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ANSWERS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def answers(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.DeadlineAnswer]:
+        """In the order of the jobs; those before one count as promised."""
+
+    def __init__(
+        self,
+        *,
+        answers: _abc.Iterable[_common_pb2.DeadlineAnswer] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AdmitDeadlinesResponse: _TypeAlias = AdmitDeadlinesResponse  # noqa: Y015
+
+@_typing.final
 class GetStatusRequest(_message.Message):
     """Asks for the status."""
 

@@ -40,6 +40,11 @@ class PlacementServiceStub(object):
                 request_serializer=atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.ExplainJobRequest.SerializeToString,
                 response_deserializer=atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.ExplainJobResponse.FromString,
                 _registered_method=True)
+        self.AdmitDeadlines = channel.unary_unary(
+                '/atoll.api.placement.v1.PlacementService/AdmitDeadlines',
+                request_serializer=atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.AdmitDeadlinesRequest.SerializeToString,
+                response_deserializer=atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.AdmitDeadlinesResponse.FromString,
+                _registered_method=True)
         self.GetStatus = channel.unary_unary(
                 '/atoll.api.placement.v1.PlacementService/GetStatus',
                 request_serializer=atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.GetStatusRequest.SerializeToString,
@@ -58,6 +63,14 @@ class PlacementServiceServicer(object):
 
     def ExplainJob(self, request, context):
         """Why a job waits, or where it is.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AdmitDeadlines(self, request, context):
+        """Whether jobs that are about to be submitted would meet their deadlines; those that are
+        guaranteed one have what they need kept for a while, until the jobs are there.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -84,6 +97,11 @@ def add_PlacementServiceServicer_to_server(servicer, server):
                     servicer.ExplainJob,
                     request_deserializer=atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.ExplainJobRequest.FromString,
                     response_serializer=atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.ExplainJobResponse.SerializeToString,
+            ),
+            'AdmitDeadlines': grpc.unary_unary_rpc_method_handler(
+                    servicer.AdmitDeadlines,
+                    request_deserializer=atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.AdmitDeadlinesRequest.FromString,
+                    response_serializer=atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.AdmitDeadlinesResponse.SerializeToString,
             ),
             'GetStatus': grpc.unary_unary_rpc_method_handler(
                     servicer.GetStatus,
@@ -124,6 +142,33 @@ class PlacementService(object):
             '/atoll.api.placement.v1.PlacementService/ExplainJob',
             atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.ExplainJobRequest.SerializeToString,
             atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.ExplainJobResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AdmitDeadlines(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/atoll.api.placement.v1.PlacementService/AdmitDeadlines',
+            atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.AdmitDeadlinesRequest.SerializeToString,
+            atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.AdmitDeadlinesResponse.FromString,
             options,
             channel_credentials,
             insecure,

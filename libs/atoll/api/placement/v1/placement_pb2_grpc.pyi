@@ -35,6 +35,10 @@ class PlacementServiceStub:
     def __new__(cls, channel: _aio.Channel) -> PlacementServiceAsyncStub: ...
     ExplainJob: _grpc.UnaryUnaryMultiCallable[_placement_pb2.ExplainJobRequest, _placement_pb2.ExplainJobResponse]
     """Why a job waits, or where it is."""
+    AdmitDeadlines: _grpc.UnaryUnaryMultiCallable[_placement_pb2.AdmitDeadlinesRequest, _placement_pb2.AdmitDeadlinesResponse]
+    """Whether jobs that are about to be submitted would meet their deadlines; those that are
+    guaranteed one have what they need kept for a while, until the jobs are there.
+    """
     GetStatus: _grpc.UnaryUnaryMultiCallable[_placement_pb2.GetStatusRequest, _placement_pb2.GetStatusResponse]
     """Leader, cycle times, queue depth, latencies."""
     ForgetCluster: _grpc.UnaryUnaryMultiCallable[_placement_pb2.ForgetClusterRequest, _placement_pb2.ForgetClusterResponse]
@@ -47,6 +51,10 @@ class PlacementServiceAsyncStub(PlacementServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     ExplainJob: _aio.UnaryUnaryMultiCallable[_placement_pb2.ExplainJobRequest, _placement_pb2.ExplainJobResponse]  # type: ignore[assignment]
     """Why a job waits, or where it is."""
+    AdmitDeadlines: _aio.UnaryUnaryMultiCallable[_placement_pb2.AdmitDeadlinesRequest, _placement_pb2.AdmitDeadlinesResponse]  # type: ignore[assignment]
+    """Whether jobs that are about to be submitted would meet their deadlines; those that are
+    guaranteed one have what they need kept for a while, until the jobs are there.
+    """
     GetStatus: _aio.UnaryUnaryMultiCallable[_placement_pb2.GetStatusRequest, _placement_pb2.GetStatusResponse]  # type: ignore[assignment]
     """Leader, cycle times, queue depth, latencies."""
     ForgetCluster: _aio.UnaryUnaryMultiCallable[_placement_pb2.ForgetClusterRequest, _placement_pb2.ForgetClusterResponse]  # type: ignore[assignment]
@@ -62,6 +70,16 @@ class PlacementServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_placement_pb2.ExplainJobResponse, _abc.Awaitable[_placement_pb2.ExplainJobResponse]]:
         """Why a job waits, or where it is."""
+
+    @_abc_1.abstractmethod
+    def AdmitDeadlines(
+        self,
+        request: _placement_pb2.AdmitDeadlinesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_placement_pb2.AdmitDeadlinesResponse, _abc.Awaitable[_placement_pb2.AdmitDeadlinesResponse]]:
+        """Whether jobs that are about to be submitted would meet their deadlines; those that are
+        guaranteed one have what they need kept for a while, until the jobs are there.
+        """
 
     @_abc_1.abstractmethod
     def GetStatus(

@@ -50,6 +50,7 @@ class Job(_message.Message):
     ARRAY_INDEX_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
     TRACE_FIELD_NUMBER: _builtins.int
+    GUARANTEED_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Number."""
     state: _common_pb2.JobState.ValueType
@@ -94,6 +95,8 @@ class Job(_message.Message):
     """Opaque version for conditional changes."""
     trace: _builtins.str
     """W3C trace context of the submit."""
+    guaranteed: _builtins.bool
+    """True: its deadline was guaranteed at submit."""
     @_builtins.property
     def spec(self) -> _common_pb2.JobSpec:
         """Spec as accepted, without the values of its secrets."""
@@ -129,10 +132,11 @@ class Job(_message.Message):
         array_index: _builtins.int = ...,
         etag: _builtins.str = ...,
         trace: _builtins.str = ...,
+        guaranteed: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "exit_code", b"exit_code", "spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "accepted_at", b"accepted_at", "array_id", b"array_id", "array_index", b"array_index", "attempt", b"attempt", "attempts", b"attempts", "cancelling", b"cancelling", "cluster", b"cluster", "ended_at", b"ended_at", "etag", b"etag", "exit_code", b"exit_code", "id", b"id", "message", b"message", "placed_at", b"placed_at", "principal", b"principal", "priority", b"priority", "reason", b"reason", "rollbacks", b"rollbacks", "spec", b"spec", "started_at", b"started_at", "state", b"state", "submitted_at", b"submitted_at", "tasks", b"tasks", "tenant", b"tenant", "trace", b"trace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "accepted_at", b"accepted_at", "array_id", b"array_id", "array_index", b"array_index", "attempt", b"attempt", "attempts", b"attempts", "cancelling", b"cancelling", "cluster", b"cluster", "ended_at", b"ended_at", "etag", b"etag", "exit_code", b"exit_code", "guaranteed", b"guaranteed", "id", b"id", "message", b"message", "placed_at", b"placed_at", "principal", b"principal", "priority", b"priority", "reason", b"reason", "rollbacks", b"rollbacks", "spec", b"spec", "started_at", b"started_at", "state", b"state", "submitted_at", b"submitted_at", "tasks", b"tasks", "tenant", b"tenant", "trace", b"trace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__exit_code: _TypeAlias = _typing.Literal["exit_code"]  # noqa: Y015
     _WhichOneofArgType__exit_code: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code"]  # noqa: Y015
@@ -180,21 +184,27 @@ class SubmitJobsResponse(_message.Message):
 
     JOB_IDS_FIELD_NUMBER: _builtins.int
     REPLAYED_FIELD_NUMBER: _builtins.int
+    DEADLINES_FIELD_NUMBER: _builtins.int
     replayed: _builtins.bool
     """True when an earlier call with this request_id had written them."""
     @_builtins.property
     def job_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Ids in the order of the specs, members of an array one after the other."""
 
+    @_builtins.property
+    def deadlines(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.DeadlineAnswer]:
+        """By job, as job_ids, when one of them has a deadline; empty when the call was a repeated one."""
+
     def __init__(
         self,
         *,
         job_ids: _abc.Iterable[_builtins.int] | None = ...,
         replayed: _builtins.bool = ...,
+        deadlines: _abc.Iterable[_common_pb2.DeadlineAnswer] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["job_ids", b"job_ids", "replayed", b"replayed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deadlines", b"deadlines", "job_ids", b"job_ids", "replayed", b"replayed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -15,9 +15,11 @@ from atoll.core.engine.deadlines.plan_kernels import (
     CHEAPEST,
     KEEP,
     SMALLEST,
+    book,
     earliest_end,
     make_plan,
     replan,
+    settle,
     settle_all,
 )
 from atoll.core.engine.deadlines.profile_kernels import (
@@ -35,11 +37,11 @@ from atoll.core.engine.deadlines.terms import (
     FOR_EVER,
     Answer,
     BookPolicy,
-    Chance,
     Change,
     DeadlineJob,
     Taken,
 )
+from atoll.core.model.deadline import Chance
 
 ATOLL: Final = BookPolicy(how=CHEAPEST)
 """Plans stay as they are unless a new job needs another; changes are paid for in the plan."""
@@ -79,6 +81,34 @@ class Book:
         self.table.remove(job.id)
         return answer
 
+    def restore(self, job: DeadlineJob, now: int, *, devices: int = 0, since: int = 0) -> None:
+        """Enter a job that was promised its deadline before; `renew` gives it its plan.
+
+        `devices`: how many it has held since `since`; 0: it has not started.
+        """
+        row = self._add(job, now)
+        rows = self._rows
+        if devices:
+            fitting = [i for i, (size, _) in enumerate(job.sizes) if size <= devices]
+            rows.at[row] = fitting[-1] if fitting else 0
+            rows.seen[row], rows.idle[row] = since, since + job.cost
+            rows.lock[row] = since + rows.hold[row]
+            settle(rows, row, now)
+        self._order = self.table.by_deadline()
+
+    def withdraw(self, job: int, now: int) -> None:
+        """Take a job out, and what it was to hold back."""
+        row = self.table.row(job)
+        book(self._profile, self._rows, row, now, -1)
+        self.table.remove(job)
+        self._order = self.table.by_deadline()
+
+    def most_of(self, job: int) -> int:
+        """The most devices that the job's plan has at a time."""
+        rows, row = self._rows, self.table.row(job)
+        at = rows.step_at[row, : rows.steps[row]]
+        return int(rows.size[row, at[at != NONE]].max(initial=0))
+
     def finish(self, now: int) -> list[Change]:
         """Take out the jobs that are through by `now`."""
         done, ends = through(self._rows, self._order, now)
@@ -111,9 +141,14 @@ class Book:
         grow(self._profile, rows, order, now, spare, self.policy.knee, self._draft)
 
     def renew(self, now: int) -> tuple[int, ...]:
-        """Make all plans anew: jobs that cannot meet their deadline any more, and go on without."""
+        """Make all plans anew: jobs that cannot meet their deadline any more.
+
+        They go on without one, behind all others; one that there will never be room for is out.
+        """
         rows = self._rows
         late: list[int] = []
+        if self._replanned(now):
+            return ()
         settle_all(rows, self._order, now)
         while True:
             self._profile = self._empty(now)
@@ -121,7 +156,11 @@ class Book:
             if planned == self._order.size:
                 return tuple(late)
             row = int(self._order[planned])
-            late.append(self.table.job(row).id)
+            job = self.table.job(row)
+            if job.id in late:
+                self.table.remove(job.id)
+            else:
+                late.append(job.id)
             rows.deadline[row] = now + FOR_EVER
             self._order = self.table.by_deadline()
 
@@ -161,7 +200,7 @@ class Book:
         rows, order = self._rows, self.table.by_deadline()
         before = rows.steps.copy(), rows.step_from.copy(), rows.step_at.copy(), rows.end.copy()
         settle_all(rows, order, now)
-        for how in (KEEP, self.policy.how):
+        for how in (self.policy.how,) if self.policy.replans else (KEEP, self.policy.how):
             profile = self._empty(now)
             if replan(profile, rows, order, now, how, self._draft) == order.size:
                 self._profile = profile
@@ -172,7 +211,8 @@ class Book:
     def _refusal(self, row: int, now: int) -> Answer:
         rows = self._rows
         limit = now + FOR_EVER
-        alone = earliest_end(self._empty(now), rows, row, now, limit, self._draft)
+        empty = profile_of(self._capacity, self._room(), origin=now)
+        alone = earliest_end(empty, rows, row, now, limit, self._draft)
         beside = earliest_end(self._profile, rows, row, now, limit, self._draft)
         chance = Chance.CANNOT if alone > rows.deadline[row] else Chance.LIKELY
         return Answer(chance, int(beside))

@@ -73,5 +73,5 @@ def _write(rows: Rows, row: int, job: DeadlineJob, *, now: int) -> None:
     rows.cost[row] = job.cost
     rows.hold[row] = FOR_EVER if job.rigid else HOLD_PER_COST * job.cost
     rows.left[row], rows.seen[row] = job.work, now
-    rows.at[row], rows.idle[row], rows.lock[row] = NONE, 0, 0
+    rows.at[row], rows.idle[row], rows.lock[row] = NONE, 0, job.begin
     rows.steps[row], rows.end[row] = 0, 0

@@ -1,24 +1,14 @@
 """A job with a deadline, what it is told, and how careful the book is."""
 
-import enum
 from dataclasses import dataclass
 from typing import Final
+
+from atoll.core.model.deadline import Chance
 
 FOR_EVER: Final = 1 << 40
 """Seconds; longer than anything runs."""
 HOLD_PER_COST: Final = 10
 """At most one change of size in so many times its cost."""
-
-
-class Chance(enum.StrEnum):
-    """What a job with a deadline is told when it is submitted."""
-
-    GUARANTEED = "guaranteed"
-    """It meets its deadline unless nodes are lost or its owner ends it."""
-    LIKELY = "likely"
-    """It would by itself, but what is promised to others is in its way now."""
-    CANNOT = "cannot"
-    """Not even alone on all devices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +30,8 @@ class DeadlineJob:
     work: float
     cost: int = 0
     """Nothing is done for so long after a start and after each change of size."""
+    begin: int = 0
+    """It does not start before."""
 
     @property
     def rigid(self) -> bool:
