@@ -78,7 +78,7 @@ class _Look:
         shapes = shapes_of(values, lambda kind: snapshot.kinds.get(kind, UNKNOWN_KIND))
         scoring = scoring_for(snapshot, shapes, policies.score)
         statement = Statement(snapshot.nodes, snapshot.hardware, shapes)
-        self.view = _view(snapshot, pending)
+        self.view = view_of(snapshot, pending)
         masks = Masks(snapshot, policies, now)
         self.sight = Sight(snapshot, statement.nodes, scoring, masks, advises=True)
         self._gangs = gang_placer(snapshot, statement, scoring, gathers=policies.score.gathers)
@@ -148,7 +148,8 @@ def _units(device: DeviceRequest | None) -> int:
     return device.count * device.blocks * UNITS_PER_BLOCK
 
 
-def _view(snapshot: Snapshot, pending: PendingJob) -> ClassView:
+def view_of(snapshot: Snapshot, pending: PendingJob) -> ClassView:
+    """A job as a class of its own; its shapes are rows of a table of theirs, in order."""
     numbers = count()
     rows = tuple(tuple(next(numbers) for _ in g.shapes) for g in pending.request.groups)
     return ClassView(

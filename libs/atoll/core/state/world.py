@@ -247,6 +247,16 @@ class World:
         """
         self._advance(now)
         tried = [c for c in self._queue.classes.values() if self._worth_a_try(c)]
+        return self._frozen(now, tried, heads_per_class)
+
+    def look(self, now: float) -> Snapshot:
+        """Nodes, runs and limits without the queue, for questions beside the cycles.
+
+        Nothing is advanced: what is waiting is tried again no sooner for it.
+        """
+        return self._frozen(now, (), 0)
+
+    def _frozen(self, now: float, tried: Sequence[JobClass], heads_per_class: int) -> Snapshot:
         nodes, names, row_of = self._table.share()
         holds = self._holds.freeze(nodes, self._nominated())
         limits, shares = charged(
