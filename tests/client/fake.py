@@ -113,6 +113,13 @@ class FakePlacement(placement_pb2_grpc.PlacementServiceServicer):
             refuse(context, NotFound(told, code=ErrorCode.JOB_NOT_FOUND))
         return self.world.explanations[request.job_id]
 
+    def AdmitDeadlines(
+        self, request: placement_pb2.AdmitDeadlinesRequest, context: Context
+    ) -> placement_pb2.AdmitDeadlinesResponse:
+        self._lead("AdmitDeadlines", context)
+        self.world.asked.append(request)
+        return placement_pb2.AdmitDeadlinesResponse(answers=self.world.deadlines)
+
     def GetStatus(
         self, request: placement_pb2.GetStatusRequest, context: Context
     ) -> placement_pb2.GetStatusResponse:

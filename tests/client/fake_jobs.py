@@ -46,7 +46,8 @@ class FakeJobs(submission_pb2_grpc.SubmissionServiceServicer):
                     self.world.plays(self.world, job_id)
         self._lose("SubmitJobs", context)
         ids = self.world.requests[request.request_id]
-        return pb.SubmitJobsResponse(job_ids=ids, replayed=known)
+        told = [] if known else self.world.deadlines
+        return pb.SubmitJobsResponse(job_ids=ids, replayed=known, deadlines=told)
 
     def GetJob(self, request: pb.GetJobRequest, context: Context) -> pb.GetJobResponse:
         self._begin("GetJob", context)

@@ -45,6 +45,9 @@ class World:
     clusters: list[pb.Cluster] = field(default_factory=list)
     nodes: list[pb.Node] = field(default_factory=list)
     cordons: list[tuple[str, str, str]] = field(default_factory=list)
+    deadlines: list[common.DeadlineAnswer] = field(default_factory=list)
+    """What the jobs of the next submits are told."""
+    asked: list[placement_pb2.AdmitDeadlinesRequest] = field(default_factory=list)
     explanations: dict[int, placement_pb2.ExplainJobResponse] = field(default_factory=dict)
     forgotten: list[str] = field(default_factory=list)
     leader: str = ""

@@ -5,6 +5,7 @@ from typing import Final
 
 from atoll.adapters.system import SystemClock
 from atoll.api.common.v1 import common_pb2
+from atoll.cli.plain import rfc3339
 from atoll.cli.render import Column, Listing
 from atoll.cli.words import ago, bytes_text, cpus_text, devices_text, span
 from atoll.client.views import JobInfo
@@ -19,6 +20,12 @@ STYLES: Final = {
     JobState.SUCCEEDED: "green",
     JobState.FAILED: "red",
     JobState.CANCELLED: "bright_black",
+}
+
+_CHANCES: Final = {
+    "guaranteed": "guaranteed",
+    "likely": "likely to be met, but not guaranteed",
+    "cannot": "not going to be met",
 }
 
 
@@ -81,6 +88,7 @@ def details(job: JobInfo) -> Iterator[tuple[str, str]]:
     if job.reason or job.message:
         yield "why", ": ".join(part for part in (job.reason, job.message) if part)
     yield "needs", needs(job)
+    yield from _wishes(job)
     yield "priority", f"{job.priority} ({job.priority_class})"
     yield "submitted", f"{ago(job.submitted_at, now)} ago by {job.principal or '-'}"
     for name in ("placed", "accepted", "started", "ended"):
@@ -100,6 +108,24 @@ def details(job: JobInfo) -> Iterator[tuple[str, str]]:
         yield "labels", ", ".join(f"{key}={value}" for key, value in sorted(job.labels.items()))
 
 
+def told_text(job: JobInfo) -> str:
+    """What a job with a deadline was told at its submit, as a sentence; empty without one."""
+    if (told := job.told) is None:
+        return ""
+    parts = [f"job {job.id}: its deadline is {_CHANCES.get(told.chance, told.chance)}"]
+    if told.why:
+        parts.append(told.why)
+    if told.earliest_at:
+        parts.append(f"it could be done by {rfc3339(told.earliest_at)}")
+    return "; ".join(parts)
+
+
+def sizes_text(elastic: common_pb2.Elastic) -> str:
+    """Work per second by number of tasks, and the work."""
+    rates = ", ".join(f"{size}: {rate:g}" for size, rate in sorted(elastic.throughput.items()))
+    return f"{rates} a second of {elastic.work:g}"
+
+
 def shape_text(shape: common_pb2.TaskShape) -> str:
     """What one task takes."""
     if not shape.HasField("device"):
@@ -112,6 +138,13 @@ def shape_text(shape: common_pb2.TaskShape) -> str:
         return f"{kind}:{bytes_text(device.memory_bytes)}"
     share = device.blocks < BLOCKS_PER_DEVICE
     return f"{kind}:{devices_text(device.blocks) if share else device.count}"
+
+
+def _wishes(job: JobInfo) -> Iterator[tuple[str, str]]:
+    if deadline := job.proto.deadline_at:
+        yield "deadline", f"{rfc3339(deadline)}{' (guaranteed)' if job.guaranteed else ''}"
+    if job.proto.HasField("elastic"):
+        yield "sizes", sizes_text(job.proto.elastic)
 
 
 def _group_needs(group: common_pb2.TaskGroup) -> str:

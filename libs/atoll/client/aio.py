@@ -74,12 +74,12 @@ class AsyncClient(AsyncOperations):
 
         specs = job_specs(spec, now=self._clock.now())
         try:
-            ids = await self._transport.run(calls.submit(specs, request_id or self._ids.uuid()))
+            written = await self._transport.run(calls.submit(specs, request_id or self._ids.uuid()))
         except InvalidInput as error:
             raise about_one(error, specs) from error
         jobs = [
-            AsyncJob(self, reading.submitted(job_id, one))
-            for job_id, one in zip(ids, one_for_each_job(specs), strict=True)
+            AsyncJob(self, reading.submitted(job_id, one, told))
+            for (job_id, told), one in zip(written, one_for_each_job(specs), strict=True)
         ]
         return jobs if is_many(spec) else jobs[0]
 

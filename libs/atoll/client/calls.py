@@ -13,7 +13,7 @@ from atoll.api.common.v1 import common_pb2
 from atoll.api.placement.v1 import placement_pb2 as placement
 from atoll.api.submission.v1 import submission_pb2 as submission
 from atoll.client import reading
-from atoll.client.views import Explanation, JobInfo
+from atoll.client.views import DeadlineTold, Explanation, JobInfo
 from atoll.core.model.lifecycle import JobState
 from atoll.wire.job import state_to_proto
 
@@ -60,14 +60,17 @@ class JobFilter:
 
 def submit(
     specs: Sequence[common_pb2.JobSpec], request_id: str
-) -> Call[submission.SubmitJobsResponse, tuple[int, ...]]:
-    """Ids in the order of the specs; repeated with the same request_id it finds the same jobs."""
+) -> Call[submission.SubmitJobsResponse, list[tuple[int, DeadlineTold | None]]]:
+    """Ids, and what is told of deadlines, in the order of the specs.
+
+    Repeated with the same request_id it finds the same jobs.
+    """
     return Call(
         SUBMISSION,
         "SubmitJobs",
         submission.SubmitJobsRequest(request_id=request_id, jobs=specs),
         submission.SubmitJobsResponse,
-        lambda reply: tuple(reply.job_ids),
+        reading.written,
     )
 
 

@@ -12,6 +12,7 @@ from atoll.api.placement.v1 import placement_pb2
 from atoll.api.submission.v1 import submission_pb2
 from atoll.client.views import (
     ClusterInfo,
+    DeadlineTold,
     DeviceUse,
     Event,
     Explanation,
@@ -24,6 +25,7 @@ from atoll.client.views import (
     Reason,
     Tally,
 )
+from atoll.core.model.deadline import Chance
 from atoll.core.model.lifecycle import JobState
 from atoll.core.model.reason import ReasonCode
 from atoll.wire.inventory import node_from_proto
@@ -45,11 +47,18 @@ def job_info(proto: submission_pb2.Job) -> JobInfo:
         labels=dict(proto.spec.labels),
         tasks=tasks_from_proto(proto.tasks),
         exit_code=proto.exit_code if proto.HasField("exit_code") else None,
+        told=None,
         proto=proto.spec,
     )
 
 
-def submitted(job_id: int, spec: common_pb2.JobSpec) -> JobInfo:
+def written(reply: submission_pb2.SubmitJobsResponse) -> list[tuple[int, DeadlineTold | None]]:
+    """The jobs of a submit, and what those with a deadline are told."""
+    told = [_told(answer) for answer in reply.deadlines] or [None] * len(reply.job_ids)
+    return list(zip(reply.job_ids, told, strict=True))
+
+
+def submitted(job_id: int, spec: common_pb2.JobSpec, told: DeadlineTold | None = None) -> JobInfo:
     """What is known of a job right after its submit."""
     return JobInfo(
         id=job_id,
@@ -58,6 +67,8 @@ def submitted(job_id: int, spec: common_pb2.JobSpec) -> JobInfo:
         state=JobState.QUEUED,
         priority_class=spec.priority_class,
         labels=dict(spec.labels),
+        guaranteed=told is not None and told.chance == Chance.GUARANTEED,
+        told=told,
         proto=spec,
     )
 
@@ -123,6 +134,13 @@ def placement_status(proto: placement_pb2.GetStatusResponse) -> PlacementStatus:
 def forgotten(proto: placement_pb2.ForgetClusterResponse) -> Forgotten:
     """What was given up with a cluster."""
     return _read(Forgotten, proto)
+
+
+def _told(proto: common_pb2.DeadlineAnswer) -> DeadlineTold | None:
+    if proto.chance == common_pb2.DEADLINE_CHANCE_UNSPECIFIED:
+        return None
+    name = common_pb2.DeadlineChance.Name(proto.chance)
+    return _read(DeadlineTold, proto, chance=name.removeprefix("DEADLINE_CHANCE_").lower())
 
 
 def _reason(proto: common_pb2.Reason) -> Reason:

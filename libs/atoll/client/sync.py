@@ -70,12 +70,12 @@ class Client(Operations):
 
         specs = job_specs(spec, now=self._clock.now())
         try:
-            ids = self._transport.run(calls.submit(specs, request_id or self._ids.uuid()))
+            written = self._transport.run(calls.submit(specs, request_id or self._ids.uuid()))
         except InvalidInput as error:
             raise about_one(error, specs) from error
         jobs = [
-            Job(self, reading.submitted(job_id, one))
-            for job_id, one in zip(ids, one_for_each_job(specs), strict=True)
+            Job(self, reading.submitted(job_id, one, told))
+            for (job_id, told), one in zip(written, one_for_each_job(specs), strict=True)
         ]
         return jobs if is_many(spec) else jobs[0]
 

@@ -13,6 +13,20 @@ from atoll.core.model.reason import ReasonCode
 
 
 @dataclass(frozen=True, slots=True)
+class DeadlineTold:
+    """What a job with a deadline is told when it is submitted."""
+
+    chance: str
+    """`guaranteed`, `likely` or `cannot`."""
+    earliest_at: float = 0.0
+    """By when it could be done; 0: nobody can say."""
+    cluster: str = ""
+    """Where it could be."""
+    why: str = ""
+    """Why it is not guaranteed."""
+
+
+@dataclass(frozen=True, slots=True)
 class JobInfo:
     """A job as it stood when it was read."""
 
@@ -43,6 +57,10 @@ class JobInfo:
     array_id: int = 0
     array_index: int = 0
     etag: str = ""
+    guaranteed: bool = False
+    """Its deadline was guaranteed at submit."""
+    told: DeadlineTold | None = None
+    """Right after the submit of a job with a deadline, when that was no repeated one."""
     proto: common_pb2.JobSpec = field(default_factory=common_pb2.JobSpec, repr=False)
     """The spec as accepted, without the values of its secrets."""
 

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from atoll.cli import exits
 from atoll.cli.failures import WrongUse
-from atoll.cli.job_rows import job_listing
+from atoll.cli.job_rows import job_listing, told_text
 from atoll.cli.options import DEFAULT_CONNECTION, Connection, Format, Output
 from atoll.cli.render import show
 from atoll.cli.wanted import Wanted
@@ -64,6 +64,8 @@ def _show(jobs: list[JobInfo], output: Format) -> None:
         return
     for job in jobs:
         print(job.id)
+        if told := told_text(job):
+            print(told, file=sys.stderr)
     if sys.stderr.isatty():
         first = jobs[0].id
         print(

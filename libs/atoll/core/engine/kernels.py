@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from atoll.core.engine.cycle import plan
+from atoll.core.engine.deadlines.warm import warm_book
 from atoll.core.engine.explain import explain
 from atoll.core.engine.verify import verify
 from atoll.core.model.ids import ClusterName, JobId, NodeId, QueueName, Tenant
@@ -35,6 +36,7 @@ _FORMS: Final = (
 
 def warm() -> None:
     """Run every kernel once on a small world, with the types that all worlds have."""
+    warm_book()
     world = _world()
     snapshot = world.freeze(1.0)
     made = plan(snapshot, policies(), now=1.0, rng=np.random.default_rng(0))
