@@ -7,7 +7,6 @@ the same for a whole cycle; only a policy that plays by chance looks at the node
 from typing import Final, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from atoll.core.engine.loss_kernels import LossTables, loss
@@ -30,6 +29,7 @@ from atoll.core.state.columns import (
     Nodes,
     Shapes,
 )
+from atoll.core.state.compiled import bare, inlined
 from atoll.core.state.fit_kernels import (
     ANY_DEVICE,
     VIEW_CUT,
@@ -108,7 +108,7 @@ class Scoring(NamedTuple):
     out: Devices
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def look_at(nodes: Nodes, models: Models, rules: Rules, row: int, seen: View) -> NodeView:
     """Look at a node: the devices go to `seen`, the rest is returned."""
     look(nodes, models, row, seen)
@@ -133,7 +133,7 @@ def look_at(nodes: Nodes, models: Models, rules: Rules, row: int, seen: View) ->
     )
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def score(
     node: NodeView,
     cuts: Cuts,
@@ -149,7 +149,7 @@ def score(
     return plain_score(node, shapes, rules, seen, shape)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def plain_score(node: NodeView, shapes: Shapes, rules: Rules, seen: View, shape: int) -> int:
     """Score of a shape that asks for no slices."""
     form = shapes[shape, SHAPE_FORM]
@@ -166,7 +166,7 @@ def plain_score(node: NodeView, shapes: Shapes, rules: Rules, seen: View, shape:
     return _whole_score(node, shapes, rules, seen, shape, total)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def device_for(node: NodeView, shapes: Shapes, rules: Rules, seen: View, shape: int) -> int:
     """The device for which a share has its score; ANY_DEVICE for what is no share or fits not."""
     if shapes[shape, SHAPE_FORM] in (FORM_BLOCKS, FORM_MEMORY):
@@ -174,7 +174,7 @@ def device_for(node: NodeView, shapes: Shapes, rules: Rules, seen: View, shape: 
     return ANY_DEVICE
 
 
-@njit(cache=True, nogil=True)
+@bare
 def share_score(
     node: NodeView, shapes: Shapes, rules: Rules, seen: View, shape: int
 ) -> tuple[int, int]:
@@ -201,7 +201,7 @@ def share_score(
     return least, best
 
 
-@njit(cache=True, nogil=True)
+@bare
 def slice_score(
     node: NodeView,
     cuts: Cuts,
@@ -236,7 +236,7 @@ def slice_score(
     return bounded(total + growth(node.loss, cpu_left, rules.loss, weights, seen))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _base(node: NodeView, shapes: Shapes, rules: Rules, shape: int) -> int:
     cpu, memory = shapes[shape, SHAPE_CPU], shapes[shape, SHAPE_MEMORY]
     cpu_left, memory_left = node.cpu - cpu, node.memory - memory
@@ -252,7 +252,7 @@ def _base(node: NodeView, shapes: Shapes, rules: Rules, shape: int) -> int:
     return int(total)
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _whole_score(
     node: NodeView, shapes: Shapes, rules: Rules, seen: View, shape: int, base: int
 ) -> int:
@@ -268,7 +268,7 @@ def _whole_score(
     return bounded(total)
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _aligned(node: NodeView, shapes: Shapes, shape: int) -> int:
     asked, free = shapes[shape, SHAPE_CPU] * node.cpu_scale, node.cpu * node.cpu_scale
     total = asked * free
@@ -281,7 +281,7 @@ def _aligned(node: NodeView, shapes: Shapes, shape: int) -> int:
     return int(total / 1000.0)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _same_before(seen: View, device: int) -> bool:
     """Whether an earlier device looks the same, so that this one need not be tried."""
     for earlier in range(device):

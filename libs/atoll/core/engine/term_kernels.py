@@ -4,12 +4,12 @@ from math import exp
 from typing import Final
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from atoll.core.engine.loss_kernels import FINE, QUANTUM, LossTables, loss
 from atoll.core.policies.interfaces import Term
 from atoll.core.state.columns import SHAPE_WIDTH, Shapes
+from atoll.core.state.compiled import bare, inlined
 from atoll.core.state.fit_kernels import VIEW_FREE, WHOLE, View, of_kind
 
 _LOSS: Final = int(Term.LOSS)
@@ -22,12 +22,12 @@ _LEAST: Final = np.iinfo(np.int32).min
 _MIX: Final = 0x2545F4914F6CDD1D
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def growth(
     before: int, cpu_left: int, tables: LossTables, weights: NDArray[np.int64], seen: View
 ) -> int:
     """Weighted terms of how much the loss has grown; `weights`: (TERMS) of the shape's form."""
-    if weights[_LOSS] | weights[_LOSS_SQUASHED] == 0:
+    if weights[_LOSS] == 0 and weights[_LOSS_SQUASHED] == 0:
         return 0
     grown = loss(seen, cpu_left, tables) - before
     total = weights[_LOSS] * (grown // tables.constants[QUANTUM])
@@ -37,7 +37,7 @@ def growth(
     return int(total)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def hide_whole(seen: View, shapes: Shapes, shape: int, shares: int) -> None:
     """Mark the devices that a shape of whole ones would take; there must be enough."""
     hidden, device = 0, 0
@@ -48,7 +48,7 @@ def hide_whole(seen: View, shapes: Shapes, shape: int, shares: int) -> None:
         device += 1
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def show_whole(seen: View) -> None:
     """Undo `hide_whole`."""
     for device in range(seen.shape[1]):
@@ -56,7 +56,7 @@ def show_whole(seen: View) -> None:
             seen[VIEW_FREE, device] = WHOLE
 
 
-@njit(cache=True, nogil=True)
+@bare
 def by_chance(start: int, shapes: Shapes, shape: int, free: int) -> int:
     """0 to 2^20 by a node's number, the shape, and what is free: it changes with each task."""
     mixed = start + free
@@ -66,7 +66,7 @@ def by_chance(start: int, shapes: Shapes, shape: int, free: int) -> int:
     return int((mixed >> 40) & 0xFFFFF)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def bounded(total: int) -> int:
     """A score that neither overflows nor means that nothing fits."""
     return int(max(_LEAST, min(total, _MOST)))

@@ -8,7 +8,6 @@ passing bundles of them from call to call costs more than the work itself.
 from typing import Final, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from atoll.core.state.columns import (
@@ -32,6 +31,7 @@ from atoll.core.state.columns import (
     Nodes,
     Shapes,
 )
+from atoll.core.state.compiled import bare, inlined
 
 NO_FIT: Final = -1
 ANY_DEVICE: Final = -1
@@ -69,7 +69,7 @@ class Hardware(NamedTuple):
     cuts: Cuts
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def look(nodes: Nodes, models: Models, row: int, view: View) -> None:
     """Write the devices of node `row` to `view`."""
     for device in range(nodes.model.shape[1]):
@@ -87,7 +87,7 @@ def look(nodes: Nodes, models: Models, row: int, view: View) -> None:
         view[VIEW_CUT, device] = models.cut[model]
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def pick(
     nodes: Nodes,
     models: Models,
@@ -127,7 +127,7 @@ def pick(
     return 1
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def charge(
     cuts: Cuts, shapes: Shapes, shape: int, seen: View, out: Devices, at: int, end: int
 ) -> int:
@@ -142,14 +142,14 @@ def charge(
     return units
 
 
-@njit(cache=True, nogil=True)
+@bare
 def of_kind(view: View, shapes: Shapes, shape: int, device: int) -> bool:
     """Whether a device is of the kind that the shape asks for."""
     kind = shapes[shape, SHAPE_KIND]
     return bool(kind == ANY or kind == view[VIEW_KIND, device])
 
 
-@njit(cache=True, nogil=True)
+@bare
 def whole_free(view: View, shapes: Shapes, shape: int) -> int:
     """Devices of the shape's kind with nothing on them."""
     count, kind = 0, shapes[shape, SHAPE_KIND]
@@ -159,7 +159,7 @@ def whole_free(view: View, shapes: Shapes, shape: int) -> int:
     return count
 
 
-@njit(cache=True, nogil=True)
+@bare
 def blocks_needed(view: View, shapes: Shapes, shape: int, device: int) -> int:
     """Blocks of a device that a share takes; more than 100 when it is too small."""
     if shapes[shape, SHAPE_FORM] != FORM_MEMORY:
@@ -170,7 +170,7 @@ def blocks_needed(view: View, shapes: Shapes, shape: int, device: int) -> int:
     return int(-(-WHOLE * shapes[shape, SHAPE_DEVICE_MEMORY] // memory))
 
 
-@njit(cache=True, nogil=True)
+@bare
 def best_share(view: View, shapes: Shapes, shape: int) -> int:
     """The device that a share fills best, the first of equals; -1 when none has room."""
     best, least = -1, _FAR
@@ -181,7 +181,7 @@ def best_share(view: View, shapes: Shapes, shape: int) -> int:
     return best
 
 
-@njit(cache=True, nogil=True)
+@bare
 def left_of_share(view: View, shapes: Shapes, shape: int, device: int) -> int:
     """Blocks that a share leaves free of a device; less than 0 when it has no room there."""
     free = view[VIEW_FREE, device]
@@ -190,7 +190,7 @@ def left_of_share(view: View, shapes: Shapes, shape: int, device: int) -> int:
     return int(free - blocks_needed(view, shapes, shape, device))
 
 
-@njit(cache=True, nogil=True)
+@bare
 def best_slice(view: View, cuts: Cuts, shapes: Shapes, shape: int) -> int:
     """The device on which a slice costs other profiles least, the fullest of equals; or -1."""
     best, least = -1, _FAR
@@ -207,7 +207,7 @@ def best_slice(view: View, cuts: Cuts, shapes: Shapes, shape: int) -> int:
     return best
 
 
-@njit(cache=True, nogil=True)
+@bare
 def ones(bits: int) -> int:
     """Bits that are set."""
     count = 0
@@ -217,7 +217,7 @@ def ones(bits: int) -> int:
     return count
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _pick_whole(view: View, shapes: Shapes, shape: int, out: Devices, at: int) -> int:
     wanted = shapes[shape, SHAPE_SHARES]
     if whole_free(view, shapes, shape) < wanted:
@@ -233,7 +233,7 @@ def _pick_whole(view: View, shapes: Shapes, shape: int, out: Devices, at: int) -
     return int(wanted)
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _pick_slices(view: View, cuts: Cuts, shapes: Shapes, shape: int, out: Devices, at: int) -> int:
     profile = shapes[shape, SHAPE_PROFILE]
     for found in range(shapes[shape, SHAPE_SHARES]):
