@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from atoll.core.state.job_queue import Heads, JobClass, JobQueue
+from atoll.core.state.heads import Heads
+from atoll.core.state.job_queue import JobClass, JobQueue
 from atoll.core.state.node_table import NodeTable
 from atoll.core.state.queue_books import QueueBooks
 from atoll.core.state.snapshot import ClassView, QueueView

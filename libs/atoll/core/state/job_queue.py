@@ -3,19 +3,16 @@
 import heapq
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from atoll.core.model.ids import MAX_ATTEMPTS, JobId, QueueName
+from atoll.core.model.ids import JobId, QueueName
 from atoll.core.model.plan import GangRequest, PendingJob
 from atoll.core.state.fifo import Fifo
 from atoll.core.state.needs import NOTHING, Need
-from atoll.core.state.pending import Ints, PendingTable
+from atoll.core.state.pending import PendingTable
 
 NEVER_BLOCKED = -1
-NOBODY = np.zeros(0, np.int64)
 _ClassKey = tuple[QueueName, GangRequest, int]
 
 
@@ -38,16 +35,6 @@ class JobClass:
     vertex: int = 0
     """Of its queue in the queue tree."""
     need: Need = NOTHING
-
-
-class Heads(NamedTuple):
-    """Jobs at the heads of C classes, in order inside each."""
-
-    slots: Ints
-    first: Ints
-    """(C + 1) offsets into slots."""
-    more: NDArray[np.bool_]
-    """(C) there are jobs behind these."""
 
 
 class JobQueue:
@@ -218,44 +205,3 @@ class JobQueue:
             heapq.heappush(self._later, (begin_at, job))
         else:
             self.classes[group].fifo.push(job, submitted_at)
-
-
-def heads(
-    queue: JobQueue, classes: Sequence[JobClass], size: int, *, without: Ints = NOBODY
-) -> Heads:
-    """The first jobs of every class, about `size` of each at most; some jobs are left out."""
-    parts = [_head(queue, group, size) for group in classes]
-    if len(without):
-        parts = [(s[~np.isin(queue.table.columns.job[s], without)], more) for s, more in parts]
-    offsets = np.zeros(len(classes) + 1, np.int64)
-    np.cumsum([len(slots) for slots, _ in parts], out=offsets[1:])
-    slots = np.concatenate([slots for slots, _ in parts]) if parts else np.zeros(0, np.int64)
-    return Heads(slots, offsets, np.array([more for _, more in parts], np.bool_))
-
-
-def _head(queue: JobQueue, group: JobClass, size: int) -> tuple[Ints, bool]:
-    group.fifo.tidy(queue.table, group.number, group.live)
-    while True:
-        ids, main, more = group.fifo.window(size)
-        slots, end = _in_order(queue, group.number, ids=ids, main=main)
-        if not more:
-            return slots, False
-        if end:
-            # What came late may belong behind jobs that this window does not show.
-            return slots[:end], True
-        group.fifo.skip(main)
-
-
-def _in_order(queue: JobQueue, group: int, *, ids: Ints, main: int) -> tuple[Ints, int]:
-    columns = queue.table.columns
-    slots = queue.table.find(ids)
-    from_main = np.arange(len(ids)) < main
-    here = (slots >= 0) & (columns.group[slots] == group) & (columns.waits[slots] == 0)
-    here &= (columns.begin_at[slots] <= queue.now) & (columns.attempts[slots] < MAX_ATTEMPTS)
-    slots, from_main = slots[here], from_main[here]
-    order = np.lexsort((columns.job[slots], columns.submitted_at[slots]))
-    slots, from_main = slots[order], from_main[order]
-    last = np.flatnonzero(from_main)
-    end = int(last[-1]) + 1 if len(last) else 0
-    first = np.diff(slots, prepend=-1) != 0
-    return slots[first], int(first[:end].sum())

@@ -19,8 +19,9 @@ from atoll.core.model.reason import ReasonCode
 from atoll.core.state.columns import STATUS_OK, STATUS_SUSPECT
 from atoll.core.state.fit_kernels import Hardware
 from atoll.core.state.freezing import class_views, level_order, queue_view
+from atoll.core.state.heads import heads
 from atoll.core.state.holds import HoldBook, charged
-from atoll.core.state.job_queue import JobClass, JobQueue, heads
+from atoll.core.state.job_queue import JobClass, JobQueue
 from atoll.core.state.ledger import Holding, Ledger
 from atoll.core.state.needs import need_of
 from atoll.core.state.node_table import NodeTable
@@ -154,7 +155,6 @@ class World:
         """A pending job, its `depends_on` reduced to what it still waits for."""
         return self._queue.get(job)
 
-    def jobs_ahead(self, job: PendingJob) -> int:
     def guaranteed(self) -> tuple[PendingJob, ...]:
         """Pending jobs whose deadline is guaranteed, by id."""
         columns = self._queue.table.columns
@@ -162,6 +162,7 @@ class World:
         found = (self._queue.get(JobId(job)) for job in jobs.tolist())
         return tuple(job for job in found if job is not None)
 
+    def jobs_ahead(self, job: PendingJob) -> int:
         """Pending jobs that are before this one, over all queues."""
         return self._queue.ahead(job)
 
@@ -208,8 +209,14 @@ class World:
         """Replace everything that is held for jobs; what they hold is nobody else's to take."""
         self._holds.set(nominations)
 
-    def add_nominations(self, nominations: Iterable[Nomination]) -> None:
-        """Hold capacity for more jobs; one that a job had before ends."""
+    def add_nominations(
+        self, nominations: Iterable[Nomination], *, instead_of: Iterable[JobId] = ()
+    ) -> None:
+        """Hold capacity for more jobs, also in place of what was held for others."""
+        released = tuple(instead_of)
+        self._holds.used(released)
+        if released:
+            self._stamps.settings_changed()
         self._holds.add(nominations)
 
     def drop_nominations(self, jobs: Iterable[JobId]) -> None:
