@@ -5,6 +5,8 @@ from typing import Final
 from cyclopts import App
 
 COMMANDS: Final[tuple[tuple[str, str], ...]] = (
+    ("run", "Run a scenario through the real services, with faults."),
+    ("pack", "Pack the pods of an openb list."),
     ("deadlines", "Admit and run the jobs of an ElasticFlow trace."),
     ("fairness", "Run virtual clusters each by itself and all in one."),
 )

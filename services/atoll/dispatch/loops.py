@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Final
 
 from atoll.dispatch import telemetry
@@ -23,14 +24,22 @@ log = logs.logger(__name__)
 LINGER_S: Final = 0.01
 """Pushes wait so long for others to join them."""
 
-READ_WAIT_MS: Final = 100
-"""A session that opens while Redis is being read joins in after this at most."""
-
 GATHER_S: Final = 0.01
-IDLE_S: Final = 0.02
-LOOK_S: Final = 0.2
-"""Redis has this long to bring what the store is known to have."""
 
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often a replica looks for decisions when nobody tells it to."""
+
+    read_wait_s: float = 0.1
+    """A session that opens while Redis is being read joins in after this at most."""
+    idle_s: float = 0.02
+    """Between two looks for sessions that listen."""
+    look_s: float = 0.2
+    """Redis has this long to bring what the store is known to have."""
+
+
+PACE: Final = Pace()
 QUIET_S: Final = 0.5
 
 
@@ -105,7 +114,9 @@ class FollowLoop:
         hints: Hints,
         clock: Clock,
         ids: Ids,
+        pace: Pace = PACE,
     ) -> None:
+        self._pace = pace
         self._follower = follower
         self._repairer = repairer
         self._table = table
@@ -129,22 +140,23 @@ class FollowLoop:
         """Read Redis for ever."""
         if self._follower is None:
             return
+        pace = self._pace
         while True:
             try:
-                busy = await self._follower.read(READ_WAIT_MS)
+                busy = await self._follower.read(round(pace.read_wait_s * 1000))
             except StreamUnavailable as error:
                 self._now_silent(str(error))
-                await self._clock.sleep(LOOK_S)
+                await self._clock.sleep(pace.look_s)
                 continue
             if busy:
                 self._heard()
             # After a pause one read brings what several would have brought.
-            await self._clock.sleep(GATHER_S if busy else IDLE_S)
+            await self._clock.sleep(GATHER_S if busy else pace.idle_s)
 
     async def look(self) -> None:
         """Look for what is missing, for ever."""
         while True:
-            await self._clock.sleep(LOOK_S)
+            await self._clock.sleep(self._pace.look_s)
             look_for_missing(self._table, RepairCause.SILENT if self.silent else None)
 
     async def listen(self) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from atoll.core.model.errors import ErrorCode, Unavailable
 from atoll.dispatch.intake import ReportIntake
 from atoll.dispatch.listener import Listener
-from atoll.dispatch.loops import BeatLoop, FollowLoop, PushLoop, WakeLoop
+from atoll.dispatch.loops import PACE, BeatLoop, FollowLoop, Pace, PushLoop, WakeLoop
 from atoll.dispatch.servicer import DispatchServicer
 from atoll.dispatch.settings import DispatchSettings
 from atoll.dispatch.telemetry import Gauges, Telemetry
@@ -44,6 +44,7 @@ class Replica:
         holder: Callable[[], str],
         clock: Clock,
         ids: Ids,
+        pace: Pace = PACE,
     ) -> None:
         limits = settings.limits
         observer = Telemetry(clock)
@@ -73,6 +74,7 @@ class Replica:
             hints=hints,
             clock=clock,
             ids=ids,
+            pace=pace,
         )
         self._repairs = limits.repairs
         self._gauges = Gauges(self.table, clock)

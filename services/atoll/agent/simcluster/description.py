@@ -48,6 +48,14 @@ def read_cluster(path: Path, cluster: str) -> Described:
         raise BadDescription(f"{path}: {error}") from error
 
 
+def described_by(document: object, cluster: str) -> Described:
+    """The cluster that a document, as a file would have it, describes; raises BadDescription."""
+    try:
+        return _from_document(document, {"cluster": cluster}, cluster)
+    except (ValueError, TypeError, KeyError) as error:
+        raise BadDescription(f"{cluster}: {error}") from error
+
+
 def _described(path: Path, data: bytes, labels: Mapping[str, str]) -> Described:
     if ".csv" in path.suffixes:
         return Described(tuple(_csv_nodes(data.decode(), labels)), ())

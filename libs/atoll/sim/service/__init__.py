@@ -1,0 +1,1 @@
+"""The real services in one process, on a virtual clock."""
