@@ -5,14 +5,16 @@ from dataclasses import replace
 
 import pytest
 
+from atoll.core.engine.deadlines.resizing import resizes
 from atoll.core.engine.deadlines.wishes import Ask
 from atoll.core.model.deadline import Chance, Verdict
-from atoll.core.model.ids import QueueName
+from atoll.core.model.ids import AttemptId, QueueName, job_of
 from atoll.core.model.lifecycle import JobState
-from atoll.core.model.plan import request_of
+from atoll.core.model.plan import Resize, request_of
 from atoll.core.model.spec import Elastic, JobSpec
 from atoll.placement.usecases.leader import Leader
 from atoll.placement.usecases.promises import KEPT_S
+from tests.adapters.store_builders import NORTH
 from tests.services.placement.shard import Shard, cycle, one_gpu
 
 HOUR = 3600.0
@@ -126,3 +128,46 @@ async def test_what_no_book_can_hold_is_told_why(given: dict[str, object], why: 
 async def test_a_deadline_that_is_over_cannot_be_met() -> None:
     shard, leader = await led()
     assert chances(await asked(leader, [whole(shard, hours=-1)])) == [Chance.CANNOT]
+
+
+async def grown(*, tasks: int, cost_s: float = 60.0) -> tuple[Shard, Leader, AttemptId]:
+    """An elastic job that was promised much time runs with some tasks on a node of 8 devices."""
+    shard, leader = await led()
+    elastic = replace(SIZES, rescale_cost_s=cost_s)
+    spec = one_gpu(tasks=tasks, elastic=elastic, deadline_at=shard.clock.now() + 20 * HOUR)
+    (job,) = await shard.submit(spec, guaranteed=True)
+    await cycle(leader)
+    return shard, leader, (await shard.attempt(job.id)).id
+
+
+def due(leader: Leader, standing: Sequence[JobSpec] = ()) -> tuple[Resize, ...]:
+    now = leader.clock.now()
+    snapshot = leader.memory.world.freeze(now)
+    return resizes(snapshot, [ask_of(spec) for spec in standing], {}, now=now)
+
+
+async def test_a_running_job_shrinks_by_its_highest_ranks_for_one_that_was_promised_more() -> None:
+    shard, leader, attempt = await grown(tasks=4)
+    await shard.clock.advance(11 * 60.0)
+    other = one_gpu(gpus=6, time_limit_s=HOUR, deadline_at=shard.clock.now() + 1.2 * HOUR)
+    assert chances(await asked(leader, [other])) == [Chance.GUARANTEED]
+    # What it could have beside the other stays free for those who come next.
+    assert due(leader, [other]) == (Resize(attempt, NORTH, 1, drop=(1, 2, 3)),)
+
+
+async def test_nobody_changes_its_size_twice_in_ten_times_what_that_costs() -> None:
+    shard, leader, _ = await grown(tasks=4)
+    await shard.clock.advance(9 * 60.0)
+    other = one_gpu(gpus=6, time_limit_s=HOUR, deadline_at=shard.clock.now() + 1.02 * HOUR)
+    assert due(leader, [other]) == ()
+
+
+async def test_a_running_job_grows_onto_spare_devices_next_to_its_own() -> None:
+    shard, leader, attempt = await grown(tasks=1)
+    await shard.clock.advance(11 * 60.0)
+    (resize,) = due(leader)
+    assert (resize.attempt, resize.generation, resize.drop) == (attempt, 1, ())
+    assert [task.rank for task in resize.add] == [1, 2, 3]
+    devices = [grant.index for task in resize.add for grant in task.devices]
+    held = (await shard.attempt(job_of(attempt))).tasks[0].devices[0].index
+    assert len({*devices, held}) == 4

@@ -112,6 +112,8 @@ def fill(
         if time >= lock:
             new = _choose(profile, rows, row, time, step, cap, at, left, idle)
             if new != at:
+                # A change at once takes the place of the present size.
+                steps -= int(steps > 0 and out.start[steps - 1] == time)
                 out.start[steps], out.at[steps] = time, new
                 steps += 1
                 at, idle, lock = new, rows.cost[row], time + rows.hold[row]

@@ -19,24 +19,25 @@ def grow(
     knee: float,
     out: Draft,
 ) -> int:
-    """Let jobs of `order` be larger from `now` on, by at most `spare` devices: how many took some.
+    """Let jobs of `order` be larger from `now` on, by at most `spare` devices: how often one took some.
 
     `order`: ties go to the first. `knee`: a size counts only when it is faster
     than the one before by this factor. A plan is only ever replaced by one that
     ends earlier and stays at its size.
     """
-    gain, size = np.zeros(order.size), np.zeros(order.size, np.int64)
-    for i in range(order.size):
-        gain[i], size[i] = _best_size(profile, rows, order[i], now, spare, knee)
-    grown = 0
-    for i in np.argsort(-gain, kind="mergesort"):
-        if gain[i] <= 0 or spare <= 0:
-            break
-        row = order[i]
-        _, wanted = _best_size(profile, rows, row, now, spare, knee)
-        if wanted != NONE:
-            spare -= _enlarge(profile, rows, row, now, wanted, out)
-            grown += 1
+    grown, before = 0, -1
+    while grown > before and spare > 0:
+        before = grown
+        gain = np.zeros(order.size)
+        for i in range(order.size):
+            gain[i], _ = _best_size(profile, rows, order[i], now, spare, knee)
+        for i in np.argsort(-gain, kind="mergesort"):
+            if gain[i] <= 0 or spare <= 0:
+                break
+            _, wanted = _best_size(profile, rows, order[i], now, spare, knee)
+            if wanted != NONE:
+                spare -= _enlarge(profile, rows, order[i], now, wanted, out)
+                grown += 1
     return grown
 
 

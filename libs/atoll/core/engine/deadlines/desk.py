@@ -1,0 +1,125 @@
+"""The books of all pools at one moment."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from atoll.core.engine.deadlines.book import Book
+from atoll.core.engine.deadlines.pools import Held, Pool, Pools, whole_seconds
+from atoll.core.engine.deadlines.quota import QuotaLeft
+from atoll.core.engine.deadlines.terms import Answer
+from atoll.core.engine.deadlines.wishes import Ask, book_job, book_jobs, cannot_promise
+from atoll.core.model.deadline import Chance, Verdict
+from atoll.core.model.ids import AttemptId
+from atoll.core.model.plan import GangRequest, RunFacts
+from atoll.core.state.snapshot import Snapshot
+
+NOTHING: Final[Mapping[AttemptId, "SizeFacts"]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class SizeFacts:
+    """An attempt that has changed its size: how often, when last (unix), the work done by then."""
+
+    generation: int
+    since: float
+    done: float
+
+
+class Desk:
+    """A book per pool, with what running work was promised; `now` in whole seconds."""
+
+    def __init__(
+        self, snapshot: Snapshot, now: int, sizes: Mapping[AttemptId, SizeFacts] = NOTHING
+    ) -> None:
+        self._now, self._sizes = now, sizes
+        self._running: dict[int, Held] = {}
+        self._quota = QuotaLeft(snapshot)
+        self._numbers = 0
+        pools = Pools(snapshot, now)
+        slots, running = pools.promised()
+        taken = pools.taken(without=slots)
+        self._books = {
+            pool: Book(devices, now, taken=taken.get(pool, ()))
+            for pool, devices in sorted(pools.capacities().items())
+        }
+        self._restore(running)
+
+    def keep(self, standing: Iterable[Ask]) -> None:
+        """Plan queued jobs that were promised their deadline, the earliest first."""
+        for ask in sorted(standing, key=lambda ask: ask.deadline_at):
+            self.answer(ask)
+
+    def changes(self) -> Iterator[tuple[Held, int]]:
+        """Running work that is to have another number of devices from now on, and that number."""
+        for book in self._books.values():
+            book.lend(self._now)
+            for change in book.begin(self._now):
+                held = self._running.get(change.job)
+                if held is not None and change.devices and change.devices != held.devices:
+                    yield held, change.devices
+
+    def answer(self, ask: Ask) -> Verdict:
+        """Promise it if that can be."""
+        if ask.deadline_at <= self._now:
+            return Verdict(Chance.CANNOT, why="its deadline is over")
+        why = cannot_promise(ask)
+        if why:
+            return Verdict(Chance.LIKELY, why=why)
+        refused: list[tuple[int, Pool]] = []
+        chance = Chance.CANNOT
+        for pool, told in self._tried(ask):
+            if told.chance is Chance.GUARANTEED:
+                return self._granted(ask, pool, told)
+            refused.append((told.earliest, pool))
+            chance = Chance.LIKELY if told.chance is Chance.LIKELY else chance
+        if not refused:
+            return Verdict(Chance.LIKELY, why="no cluster has such devices just now")
+        earliest, (cluster, _) = min(refused)
+        return Verdict(chance, float(earliest), cluster, _WHY[chance])
+
+    def _tried(self, ask: Ask) -> Iterable[tuple[Pool, Answer]]:
+        for kind, job in book_jobs(ask, self._next()):
+            for pool, book in self._books.items():
+                if pool[1] == kind:
+                    yield pool, book.admit(job, self._now)
+
+    def _granted(self, ask: Ask, pool: Pool, told: Answer) -> Verdict:
+        book, number = self._books[pool], self._numbers
+        if self._quota.take(ask.queue, pool[1], book.most_of(number)):
+            return Verdict(Chance.GUARANTEED, float(told.earliest), pool[0])
+        book.withdraw(number, self._now)
+        why = "it would take its queue beyond its quota: only work inside quota is guaranteed"
+        return Verdict(Chance.LIKELY, float(told.earliest), pool[0], why)
+
+    def _restore(self, running: Iterable[Held]) -> None:
+        for held in running:
+            facts = held.holding.run
+            if facts is None or held.pool not in self._books:
+                continue
+            self._restore_one(held, facts)
+        for book in self._books.values():
+            book.renew(self._now)
+
+    def _restore_one(self, held: Held, run: RunFacts) -> None:
+        holding, number = held.holding, self._next()
+        tasks = len(holding.tasks)
+        ask = Ask(holding.queue, GangRequest((), terms=run.terms), run.deadline_at)
+        job = book_job(ask, number, each=max(1, held.devices // tasks), tasks=tasks)
+        size = self._sizes.get(holding.attempt)
+        if size is not None:
+            job = replace(job, work=max(0.0, job.work - size.done))
+        since = whole_seconds(size.since if size else run.started_at, up=True)
+        self._books[held.pool].restore(job, self._now, devices=held.devices, since=since)
+        self._running[number] = held
+
+    def _next(self) -> int:
+        self._numbers += 1
+        return self._numbers
+
+
+_WHY: Final = {
+    Chance.LIKELY: "what is promised to others, or runs, is in its way",
+    Chance.CANNOT: "not even alone on all devices would it be done by then",
+    Chance.GUARANTEED: "",
+}
