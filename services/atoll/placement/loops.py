@@ -266,7 +266,11 @@ class Candidate:
             return
         await self._publish(committed.decisions)
         # Perhaps the bound cut the plan short, or a job fell out: look again at once.
-        if committed.dropped or len(committed.placed) >= self._settings.max_placements:
+        if (
+            committed.again
+            or committed.dropped
+            or len(committed.placed) >= self._settings.max_placements
+        ):
             self._wake.set()
 
     async def _listen(self, leader: Leader) -> None:

@@ -103,8 +103,7 @@ class Shard:
         self.running.update((p.job, p.attempt) for p in made.placements)
         self.stopping.update(e.attempt for e in made.evictions)
         self.world.stopping([e.attempt for e in made.evictions])
-        self.world.drop_nominations(made.released)
-        self.world.add_nominations(made.nominations)
+        self.world.add_nominations(made.nominations, instead_of=made.released)
 
     def end(self, job: JobId) -> None:
         """A run finishes."""

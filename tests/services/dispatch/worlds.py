@@ -20,12 +20,12 @@ from atoll.core.model.inventory import Cluster, Node, NodeInventory
 from atoll.core.model.job import Attempt, Job, Queue
 from atoll.core.model.lifecycle import JobWish, StopCause
 from atoll.core.model.messages import Decision, Event
-from atoll.core.model.plan import GangPlacement, Resize, request_of
+from atoll.core.model.plan import GangPlacement, Plan, Resize, request_of
 from atoll.core.model.spec import JobSpec
 from atoll.dispatch.replica import Replica
 from atoll.dispatch.settings import DispatchSettings
 from atoll.dispatch.wiring import SERVICE
-from atoll.placement.usecases.commit import commit_placements
+from atoll.placement.usecases.commit_plan import commit_plan
 from atoll.placement.usecases.resize import commit_resizes
 from atoll.placement.usecases.revoke import Revoked, revoke
 from atoll.ports.store.common import Allocation, Cursor, Fence
@@ -176,12 +176,11 @@ class World:
     ) -> list[Decision]:
         """Commit a START for each job; publish it as the leader would."""
         nodes = await self.nodes(cluster)
-        done = await commit_placements(
-            self.stores.placement,
-            await self._fenced(),
-            [_placement(job, cluster, nodes) for job in jobs],
-            bind_timeout_s=30.0,
+        placements = tuple(_placement(job, cluster, nodes) for job in jobs)
+        made = await commit_plan(
+            self.stores.placement, await self._fenced(), Plan(placements), bind_timeout_s=30.0
         )
+        done = made.committed
         self._fence = done.fence
         assert not done.dropped
         if publish:

@@ -24,7 +24,7 @@ from atoll.core.model.inventory import Avoidance, Cluster, ClusterState
 from atoll.core.model.job import Attempt
 from atoll.core.model.lifecycle import TERMINAL_ATTEMPT, JobState, JobWish
 from atoll.core.model.messages import Decision, DecisionKind
-from atoll.core.model.plan import GangPlacement
+from atoll.core.model.plan import GangPlacement, Nomination
 from atoll.core.model.resources import BLOCKS_PER_DEVICE
 from atoll.ports.clock import Clock
 from atoll.ports.store.common import Allocation, Cursor, Fence
@@ -119,6 +119,16 @@ class MemoryPlacementTx(MemoryTx):
         for key, row in list(self._rows.avoidances.items()):
             if row.until < self._now - AVOIDANCE_KEPT_S:
                 self._rows.avoidances.drop(key)
+
+    async def put_nominations(self, shard: ShardId, nominations: Sequence[Nomination]) -> None:
+        """Insert or replace by job what is held for jobs."""
+        for nomination in nominations:
+            self._rows.nominations.put(nomination.job, (shard, nomination))
+
+    async def end_nominations(self, jobs: Iterable[JobId]) -> None:
+        """Delete what is held for jobs; one that has nothing is no error."""
+        for job in jobs:
+            self._rows.nominations.drop(job)
 
     async def suspect_nodes(self, nodes: Sequence[tuple[NodeId, int]]) -> None:
         """Mark (node, inventory number at which it refused)."""

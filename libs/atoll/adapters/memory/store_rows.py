@@ -28,6 +28,7 @@ from atoll.core.model.inventory import Avoidance, Cluster, Node
 from atoll.core.model.job import Attempt, Job, Queue, SubmitRequest
 from atoll.core.model.lifecycle import TERMINAL_JOB, JobState
 from atoll.core.model.messages import ChangeKind, Decision, Event
+from atoll.core.model.plan import Nomination
 from atoll.ports.store.common import Allocation, Fence, StoreUnavailable
 
 K = TypeVar("K")
@@ -142,6 +143,7 @@ class Tables:
     """Of whole devices."""
     decisions: dict[tuple[ClusterName, int], tuple[Decision, float]] = field(default_factory=dict)
     avoidances: dict[AvoidanceKey, Avoidance] = field(default_factory=dict)
+    nominations: dict[JobId, tuple[ShardId, Nomination]] = field(default_factory=dict)
 
 
 class Rows:
@@ -162,6 +164,7 @@ class Rows:
         self.owners = Overlay(tables.owners)
         self.decisions = Overlay(tables.decisions)
         self.avoidances = Overlay(tables.avoidances)
+        self.nominations = Overlay(tables.nominations)
         self.events: list[tuple[Tenant, Event]] = []
         self.changes: list[tuple[ChangeKind, frozenset[int | str], int]] = []
         """Kind, keys, and the writer that need not be shown them; 0: nobody."""
@@ -172,7 +175,7 @@ class Rows:
         for table in (
             self.shards, self.clusters, self.nodes, self.node_ids, self.queues, self.requests,
             self.jobs, self.secrets, self.attempts, self.refusals, self.allocations, self.owners,
-            self.decisions, self.avoidances,
+            self.decisions, self.avoidances, self.nominations,
         ):  # fmt: skip
             table.apply()
 

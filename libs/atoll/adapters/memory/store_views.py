@@ -12,7 +12,14 @@ from atoll.core.model.ids import QueueName, ShardId, job_of
 from atoll.core.model.job import Attempt, Job
 from atoll.core.model.lifecycle import TERMINAL_ATTEMPT
 from atoll.core.model.messages import ChangeKind
-from atoll.core.model.plan import GangRequest, PendingJob, RunFacts, request_of, shape_key
+from atoll.core.model.plan import (
+    GangRequest,
+    PendingJob,
+    RunFacts,
+    immune_until,
+    request_of,
+    shape_key,
+)
 from atoll.ports.store.common import Cursor
 from atoll.ports.store.placement import AttemptView, JobView, ShardDelta
 from atoll.wire.request import CACHED_REQUESTS
@@ -45,6 +52,7 @@ def load(database: MemoryDatabase, shard: ShardId) -> ShardDelta:
         clusters=tuple(clusters),
         queues=tuple(queue for _, queue in sorted(tables.queues.items())),
         avoidances=tuple(a for a in tables.avoidances.values() if a.cluster in ours),
+        nominations=tuple(n for _, (of, n) in sorted(tables.nominations.items()) if of == shard),
     )
 
 
@@ -104,6 +112,8 @@ def _job_view(job: Job) -> JobView:
         depends_on=job.spec.depends_on,
         trace=job.trace,
         deadline_at=job.spec.deadline_at,
+        guaranteed=job.guaranteed,
+        preemptions=job.preemptions,
     )
     return JobView(
         pending,
@@ -139,7 +149,12 @@ def _attempt_view(tables: Tables, attempt: Attempt) -> AttemptView:
             submitted_at=job.submitted_at,
             started_at=attempt.created_at,
             terms=request.terms,
-            apart=request.anti_affinity,
             deadline_at=job.spec.deadline_at,
+            guaranteed=job.guaranteed,
+            preemptions=job.preemptions,
+            immune_until=immune_until(
+                request.terms, job.preemptions, started_at=attempt.created_at
+            ),
+            apart=request.anti_affinity,
         ),
     )

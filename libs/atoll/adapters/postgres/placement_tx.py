@@ -15,12 +15,13 @@ from atoll.adapters.postgres.cluster_rows import (
 from atoll.adapters.postgres.live import NOW, LiveRowsTx
 from atoll.adapters.postgres.rows import ATTEMPT_INSERTED, attempt_fixed, attempt_mutable
 from atoll.core.model.errors import ErrorCode, FailedPrecondition, StaleEpoch
-from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId
+from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId, ShardId
 from atoll.core.model.inventory import Avoidance, Cluster, ClusterState
 from atoll.core.model.job import Attempt
 from atoll.core.model.messages import Decision
-from atoll.core.model.plan import GangPlacement
+from atoll.core.model.plan import GangPlacement, Nomination
 from atoll.ports.store.common import Allocation, Fence
+from atoll.wire.placement import encode_tasks
 
 FENCE: Final = f"""
 UPDATE shards SET commit_seq = commit_seq + 1
@@ -61,6 +62,14 @@ DO UPDATE SET rejections = excluded.rejections, until = excluded.until
 DROP_AVOIDANCES: Final = "DELETE FROM avoidances WHERE until < extract(epoch FROM now()) - $1"
 KEPT_AFTER_S: Final = 3600.0
 """A next leader goes on counting from rows that are over."""
+PUT_NOMINATION: Final = """
+INSERT INTO nominations (job, shard, cluster, queue, tasks, until, victims)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
+ON CONFLICT (job) DO UPDATE SET shard = excluded.shard, cluster = excluded.cluster,
+    queue = excluded.queue, tasks = excluded.tasks, until = excluded.until,
+    victims = excluded.victims
+"""
+DROP_NOMINATIONS: Final = "DELETE FROM nominations WHERE job = ANY($1::bigint[])"
 SUSPECT: Final = """
 UPDATE nodes n SET suspect_since = greatest(n.suspect_since, u.number), revision = n.revision + 1
 FROM unnest($1::bigint[], $2::bigint[]) AS u(id, number) WHERE n.id = u.id
@@ -174,6 +183,19 @@ class PostgresPlacementTx(LiveRowsTx):
                 [a.until for a in avoidances],
             )
         await self._sql.run(DROP_AVOIDANCES, KEPT_AFTER_S)
+
+    async def put_nominations(self, shard: ShardId, nominations: Sequence[Nomination]) -> None:
+        """Insert or replace by job what is held for jobs."""
+        for each in nominations:
+            await self._sql.run(
+                PUT_NOMINATION, each.job, shard, each.cluster, each.queue,
+                encode_tasks(each.tasks), each.until, list(each.victims),
+            )  # fmt: skip
+
+    async def end_nominations(self, jobs: Iterable[JobId]) -> None:
+        """Delete what is held for jobs; one that has nothing is no error."""
+        if wanted := list(jobs):
+            await self._sql.run(DROP_NOMINATIONS, wanted)
 
     async def suspect_nodes(self, nodes: Sequence[tuple[NodeId, int]]) -> None:
         """Mark (node, inventory number at which it refused)."""

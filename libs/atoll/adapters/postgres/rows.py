@@ -38,6 +38,7 @@ JOB_MUTABLE: Final = {
     "attempts": "integer",
     "failures": "integer",
     "rollbacks": "integer",
+    "preemptions": "integer",
     "attempt": "bigint",
     "cluster": "text",
     "exit_code": "integer",
@@ -99,8 +100,8 @@ def job_mutable(job: Job) -> tuple[object, ...]:
     """Values of JOB_MUTABLE."""
     return (
         job.priority, job.state.value, job.wish.value, _text(job.reason), job.message,
-        job.attempts, job.failures, job.rollbacks, job.attempt, job.cluster, job.exit_code,
-        job.placed_at, job.accepted_at, job.started_at, job.ended_at, job.generation,
+        job.attempts, job.failures, job.rollbacks, job.preemptions, job.attempt, job.cluster,
+        job.exit_code, job.placed_at, job.accepted_at, job.started_at, job.ended_at, job.generation,
     )  # fmt: skip
 
 
@@ -122,6 +123,7 @@ def job_from(row: Record) -> Job:
         attempts=row["attempts"],
         failures=row["failures"],
         rollbacks=row["rollbacks"],
+        preemptions=row["preemptions"],
         attempt=row["attempt"],
         cluster=row["cluster"],
         exit_code=row["exit_code"],
@@ -131,9 +133,9 @@ def job_from(row: Record) -> Job:
         ended_at=row["ended_at"],
         shard=ShardId(row["shard"]),
         trace=row["trace"],
+        guaranteed=row["guaranteed"],
         revision=row["revision"],
         generation=row["generation"],
-        guaranteed=row["guaranteed"],
     )
 
 

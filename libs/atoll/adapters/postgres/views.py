@@ -17,23 +17,25 @@ from atoll.adapters.postgres.cluster_rows import (
 from atoll.adapters.postgres.cursors import CHANGES_KEPT_S, HERE, MARGIN_S, Position, expired
 from atoll.adapters.postgres.rows import ATTEMPT_COLUMNS, JOB_STATES, JOB_WISHES, attempt_from
 from atoll.adapters.postgres.sql import CHUNK_ROWS, Chunks, Record, Sql
-from atoll.core.model.ids import ClusterName, JobId, NodeId, QueueName, ShardId, job_of
+from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId, QueueName, ShardId, job_of
 from atoll.core.model.inventory import Avoidance
 from atoll.core.model.messages import ChangeKind
-from atoll.core.model.plan import PendingJob, RunFacts, shape_key
+from atoll.core.model.plan import Nomination, PendingJob, RunFacts, immune_until, shape_key
 from atoll.ports.store.placement import AttemptView, JobView, ShardDelta
+from atoll.wire.placement import decode_tasks
 from atoll.wire.request import decode_request
 
 T = TypeVar("T")
 
 JOB_VIEWS: Final = """
 SELECT j.id, j.revision, j.queue, j.priority, j.submitted_at, j.shape, j.attempts, j.begin_at,
-    j.depends_on, j.trace, j.state, j.wish, j.attempt, j.placed_at, j.accepted_at
+    j.depends_on, j.trace, j.deadline_at, j.guaranteed, j.preemptions, j.state, j.wish, j.attempt,
+    j.placed_at, j.accepted_at
 FROM jobs j
 """
 ATTEMPT_VIEWS: Final = f"""
 SELECT {ATTEMPT_COLUMNS}, a.suspects, a.rejected_inventory, j.queue, j.wish AS job_wish, j.shape,
-    j.priority, j.submitted_at
+    j.priority, j.submitted_at, j.deadline_at, j.guaranteed, j.preemptions
 FROM attempts a JOIN jobs j ON j.id = a.id >> 16
 """
 LIVE_JOBS: Final = f"{JOB_VIEWS} WHERE j.shard = $1 AND j.outcome IS NULL ORDER BY j.id"
@@ -56,6 +58,7 @@ AVOIDANCES: Final = """
 SELECT v.* FROM avoidances v JOIN clusters c ON c.name = v.cluster WHERE c.shard = $1
 ORDER BY v.cluster, v.node, v.shape_key
 """
+NOMINATIONS: Final = "SELECT * FROM nominations WHERE shard = $1 ORDER BY job"
 
 CHANGES_SINCE: Final = f"""
 WITH here AS MATERIALIZED (SELECT {HERE}),
@@ -128,6 +131,7 @@ async def read_all(sql: Sql, shard: ShardId) -> ShardDelta:
         clusters=tuple(cluster_from(row) for row in clusters),
         queues=tuple(queue_from(row) for row in queues),
         avoidances=tuple(_avoidance(row) for row in await sql.rows(AVOIDANCES, shard)),
+        nominations=tuple(_nomination(row) for row in await sql.rows(NOMINATIONS, shard)),
     )
 
 
@@ -154,7 +158,7 @@ def job_view(row: Record) -> JobView:
     """A job from JOB_VIEWS."""
     (
         job, revision, queue, priority, submitted_at, shape, attempts, begin_at, depends_on, trace,
-        state, wish, attempt, placed_at, accepted_at,
+        deadline_at, guaranteed, preemptions, state, wish, attempt, placed_at, accepted_at,
     ) = row  # fmt: skip
     pending = PendingJob(
         id=JobId(job),
@@ -167,6 +171,9 @@ def job_view(row: Record) -> JobView:
         begin_at=begin_at,
         depends_on=tuple(depends_on),
         trace=trace,
+        deadline_at=deadline_at,
+        guaranteed=guaranteed,
+        preemptions=preemptions,
     )
     return JobView(
         pending,
@@ -196,8 +203,25 @@ def attempt_view(row: Record) -> AttemptView:
             submitted_at=row["submitted_at"],
             started_at=attempt.created_at,
             terms=request.terms,
+            deadline_at=row["deadline_at"],
+            guaranteed=row["guaranteed"],
+            preemptions=row["preemptions"],
+            immune_until=immune_until(
+                request.terms, row["preemptions"], started_at=attempt.created_at
+            ),
             apart=request.anti_affinity,
         ),
+    )
+
+
+def _nomination(row: Record) -> Nomination:
+    return Nomination(
+        job=JobId(row["job"]),
+        cluster=ClusterName(row["cluster"]),
+        queue=QueueName(row["queue"]),
+        tasks=decode_tasks(row["tasks"]),
+        until=row["until"],
+        victims=tuple(AttemptId(victim) for victim in row["victims"]),
     )
 
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 
 from atoll.core.engine.apart import crowded, too_close
+from atoll.core.engine.verify_holds import beside_holds, verify_holds
 from atoll.core.model.errors import DomainError, ErrorCode
 from atoll.core.model.ids import JobId, job_of
 from atoll.core.model.plan import GangPlacement, GroupRequest, Plan, TaskPlacement
 from atoll.core.model.resources import BLOCKS_PER_DEVICE, DeviceGrant, DeviceRequest, TaskShape
-from atoll.core.state.columns import scratch_copy
 from atoll.core.state.ledger import Ledger, flatten
 from atoll.core.state.ledger_kernels import (
     BLOCKS_SHORT,
@@ -37,7 +37,7 @@ _WORDS = {
 
 
 def verify(plan: Plan, ledger: Ledger) -> None:
-    """Raise DomainError PLAN_INVALID unless every placement stands beside all the others."""
+    """Raise DomainError PLAN_INVALID unless all placements and holds stand beside each other."""
     wrong = refused(plan.placements, ledger)
     if wrong:
         job, why = next(iter(wrong.items()))
@@ -46,6 +46,7 @@ def verify(plan: Plan, ledger: Ledger) -> None:
             code=ErrorCode.PLAN_INVALID,
             metadata={"job": str(job), "refused": str(len(wrong))},
         )
+    verify_holds(plan, ledger)
 
 
 def refused(placements: Sequence[GangPlacement], ledger: Ledger) -> dict[JobId, str]:
@@ -60,7 +61,8 @@ def refused(placements: Sequence[GangPlacement], ledger: Ledger) -> dict[JobId, 
     wrong |= too_close([p for p in placements if p.job not in wrong], ledger)
     sound = [p for p in placements if p.job not in wrong] if wrong else placements
     uses = flatten([p.tasks for p in sound], table)
-    codes = take_gangs(scratch_copy(table.nodes), table.arrays()[0].mode, uses, True)
+    free = beside_holds(ledger, (p.job for p in placements))
+    codes = take_gangs(free, table.arrays()[0].mode, uses, True)
     for at in np.flatnonzero(codes != FINE).tolist():
         wrong[sound[at].job] = _WORDS[int(codes[at])]
     return wrong

@@ -40,6 +40,8 @@ class Job:
     """Attempts made so far; the next one gets the number after it."""
     failures: int = 0
     rollbacks: int = 0
+    preemptions: int = 0
+    """How often a run of it was stopped for others."""
     attempt: AttemptId | None = None
     """The live attempt, if any."""
     cluster: ClusterName | None = None
@@ -52,10 +54,10 @@ class Job:
     shard: ShardId = DEFAULT_SHARD
     trace: str = ""
     """W3C traceparent of the submit."""
-    revision: int = 1
-    generation: int = 1
     guaranteed: bool = False
     """Its deadline was guaranteed at submit."""
+    revision: int = 1
+    generation: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,8 +137,13 @@ def _moved_job(job: Job, attempt: Attempt, event: JobEvent | None, *, now: float
         exit_code=attempt.exit_code,
         failures=job.failures + failed,
         rollbacks=job.rollbacks + (event is JobEvent.ROLLED_BACK),
+        preemptions=job.preemptions + _was_preempted(attempt, event),
         ended_at=now if final else 0.0,
     )
+
+
+def _was_preempted(attempt: Attempt, event: JobEvent) -> bool:
+    return event is JobEvent.REQUEUED and attempt.cause is StopCause.PREEMPT
 
 
 def _job_reason(attempt: Attempt, event: JobEvent) -> ReasonCode | None:

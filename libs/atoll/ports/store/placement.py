@@ -10,7 +10,7 @@ from atoll.core.model.inventory import Avoidance, Cluster, ClusterState, Node
 from atoll.core.model.job import Attempt, Queue
 from atoll.core.model.lifecycle import JobState, JobWish
 from atoll.core.model.messages import Decision
-from atoll.core.model.plan import GangPlacement, PendingJob, RunFacts
+from atoll.core.model.plan import GangPlacement, Nomination, PendingJob, RunFacts
 from atoll.ports.store.common import Allocation, Cursor, Fence, LiveRows
 
 
@@ -56,7 +56,8 @@ class ShardDelta:
     queues: tuple[Queue, ...] = ()
     queues_gone: tuple[QueueName, ...] = ()
     avoidances: tuple[Avoidance, ...] = ()
-    """Full loads only: later ones are written by the leader itself."""
+    """Full loads only: later ones are written by the leader itself; so are nominations."""
+    nominations: tuple[Nomination, ...] = ()
 
 
 class PlacementTx(LiveRows, Protocol):
@@ -108,6 +109,14 @@ class PlacementTx(LiveRows, Protocol):
 
     async def put_avoidances(self, avoidances: Sequence[Avoidance]) -> None:
         """Insert or replace by (cluster, node, shape_key); those over are removed."""
+        ...
+
+    async def put_nominations(self, shard: ShardId, nominations: Sequence[Nomination]) -> None:
+        """Insert or replace by job what is held for jobs."""
+        ...
+
+    async def end_nominations(self, jobs: Iterable[JobId]) -> None:
+        """Delete what is held for jobs; one that has nothing is no error."""
         ...
 
     async def suspect_nodes(self, nodes: Sequence[tuple[NodeId, int]]) -> None:

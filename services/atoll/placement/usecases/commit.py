@@ -11,7 +11,7 @@ from atoll.core.model.lifecycle import JobEvent, JobState
 from atoll.core.model.messages import ChangeKind, Decision, DecisionKind, Event
 from atoll.core.model.plan import GangPlacement
 from atoll.ports.store.common import Allocation, Change, Fence
-from atoll.ports.store.placement import PlacementStore, PlacementTx
+from atoll.ports.store.placement import PlacementTx
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,39 +32,38 @@ class Committed:
     dropped: tuple[GangPlacement, ...]
     """Lost their compare-and-set, or their cluster takes nothing any more."""
     decisions: tuple[Decision, ...]
+    again: bool = False
+    """Another cycle at once is worthwhile."""
     prompt: frozenset[JobId] = frozenset()
     """Of those placed: jobs that had to wait for nothing but the leader."""
 
 
-async def commit_placements(
-    store: PlacementStore,
+async def place(
+    tx: PlacementTx,
     fence: Fence,
     placements: Sequence[GangPlacement],
     *,
+    clusters: Mapping[ClusterName, Cluster],
     bind_timeout_s: float,
 ) -> Committed:
-    """Commit verified placements in one fenced transaction.
+    """Make verified placements true in an open transaction; `clusters` are locked.
 
     A job that changed since the snapshot falls out with its gang; the rest stands.
-    Raises StaleEpoch, StoreUnavailable (nothing happened) or UnknownOutcome.
     """
-    async with store.begin() as tx:
-        after = await tx.require(fence)
-        clusters = await tx.lock_clusters(sorted({p.cluster for p in placements}))
-        wanted = [p for p in placements if _takes_work(clusters, p.cluster)]
-        won = await tx.place_jobs(wanted)
-        now = await tx.now()
-        placed = _numbered(
-            [p for p in wanted if p.job in won],
-            clusters=clusters,
-            fence=fence,
-            now=now,
-            bind_by=now + bind_timeout_s,
-        )
-        decisions = [_start(p) for p in placed]
-        await _write(tx, placed, decisions)
+    wanted = [p for p in placements if _takes_work(clusters, p.cluster)]
+    won = await tx.place_jobs(wanted)
+    now = await tx.now()
+    placed = _numbered(
+        [p for p in wanted if p.job in won],
+        clusters=clusters,
+        fence=fence,
+        now=now,
+        bind_by=now + bind_timeout_s,
+    )
+    decisions = [_start(p) for p in placed]
+    await _write(tx, placed, decisions)
     dropped = tuple(p for p in placements if p.job not in won)
-    return Committed(after, tuple(placed), dropped, tuple(decisions))
+    return Committed(fence, tuple(placed), dropped, tuple(decisions))
 
 
 def _takes_work(clusters: Mapping[ClusterName, Cluster], name: ClusterName) -> bool:

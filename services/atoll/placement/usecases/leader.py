@@ -17,11 +17,13 @@ from atoll.core.model.messages import Decision
 from atoll.core.model.plan import Plan
 from atoll.core.policies.interfaces import Policies
 from atoll.core.state.snapshot import Snapshot
-from atoll.placement.usecases.commit import Committed, commit_placements
+from atoll.placement.usecases.commit import Committed
+from atoll.placement.usecases.commit_plan import PlanCommitted, commit_plan
 from atoll.placement.usecases.doom import end_doomed
 from atoll.placement.usecases.memory import Absorbed, LeaderMemory
-from atoll.placement.usecases.rejections import AvoidanceRules, Rejection, RejectionBook
+from atoll.placement.usecases.outlook import Outlook
 from atoll.placement.usecases.promises import Promises
+from atoll.placement.usecases.rejections import AvoidanceRules, Rejection, RejectionBook
 from atoll.placement.usecases.revoke import Revoked, declare_lost, revoke
 from atoll.placement.usecases.silence import SilenceLimits, SilenceWatch, Verdict
 from atoll.ports.clock import Clock
@@ -54,6 +56,8 @@ class Counters:
     placements: int = 0
     rollbacks: int = 0
     stops: int = 0
+    preempted: int = 0
+    """Attempts that were stopped for others."""
     dropped: int = 0
     lost: int = 0
 
@@ -73,10 +77,11 @@ class Leader:
     watch: SilenceWatch
     book: RejectionBook
     counters: Counters = field(default_factory=Counters)
+    promises: Promises = field(default_factory=Promises)
+    outlook: Outlook = field(default_factory=Outlook)
     refusals: deque[Rejection] = field(default_factory=lambda: deque(maxlen=MOST_REFUSALS))
     """The latest, until somebody has told them to the log."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    promises: Promises = field(default_factory=Promises)
     """Held around every step and every command that writes."""
 
     def replace_by(self, renewed: "Leader") -> None:
@@ -139,24 +144,18 @@ class Leader:
         """Plan on a frozen snapshot, verify, commit; None when there was nothing to place."""
         now = self.clock.now()
         made = await self._plan(now) if self.memory.world.has_work(now) else Plan()
-        if not made.placements:
+        lapsed = self.memory.lapsed()
+        if made.empty and not made.released and not lapsed:
             self.memory.newcomers.looked_at()
             return None
-        committed = await commit_placements(
+        done = await commit_plan(
             self.store,
             self.fence,
-            made.placements,
+            made,
             bind_timeout_s=self.rules.bind_timeout_s,
+            lapsed=lapsed,
         )
-        self.fence = committed.fence
-        self.memory.placed(committed.placed, now=self.clock.monotonic())
-        self.counters.placements += len(committed.placed)
-        self.counters.dropped += len(committed.dropped)
-        prompt = self.memory.newcomers.looked_at(
-            [p.placement.job for p in committed.placed],
-            cut=len(made.placements) >= self.rules.max_placements,
-        )
-        return replace(committed, prompt=prompt)
+        return self._took_in(made, done)
 
     async def listen(self, *, dispatch_alive: bool) -> list[Decision]:
         """Look at heartbeats: mark silent clusters, give lost ones up; decisions to publish."""
@@ -180,14 +179,35 @@ class Leader:
         made = await asyncio.to_thread(self._decide, snapshot, now, rng)
         self.counters.cycles += 1
         world.note_waiting(snapshot, made)
+        self.outlook.note(snapshot, made)
         return made
 
     def _decide(self, snapshot: Snapshot, now: float, rng: np.random.Generator) -> Plan:
         # Off the event loop: the kernels release the GIL.
-        limits = CycleLimits(max_placements=self.rules.max_placements)
+        limits = CycleLimits(
+            max_placements=self.rules.max_placements, bind_s=self.rules.bind_timeout_s
+        )
         made = plan(snapshot, self.policies, now=now, rng=rng, limits=limits, memo=self.memory.memo)
         verify(made, self.memory.world.ledger)
         return made
+
+    def _took_in(self, made: Plan, done: PlanCommitted) -> Committed:
+        committed = done.committed
+        ended = [outcome.attempt for outcome in done.revoked.voided]
+        self._took_back([a.id for a in (*done.revoked.stopping, *ended)], done.revoked)
+        self.fence = committed.fence
+        self.memory.placed(committed.placed, now=self.clock.monotonic())
+        self.memory.nominated(done.nominations, released=made.released)
+        self.counters.placements += len(committed.placed)
+        self.counters.preempted += len(done.revoked.stopping) + len(ended)
+        self.counters.dropped += len(committed.dropped)
+        prompt = self.memory.newcomers.looked_at(
+            [p.placement.job for p in committed.placed],
+            cut=len(made.placements) >= self.rules.max_placements,
+        )
+        # More of the same class may have a claim, and what was never sent is free already.
+        again = bool(done.nominations or ended)
+        return replace(committed, prompt=prompt, again=again)
 
     def _took_back(self, causes: Iterable[AttemptId], revoked: Revoked) -> None:
         self.fence = revoked.fence

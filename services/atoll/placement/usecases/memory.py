@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from atoll.core.engine.memo import Memo
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, QueueName
 from atoll.core.model.inventory import Cluster
-from atoll.core.model.job import Attempt
+from atoll.core.model.job import Attempt, Queue
 from atoll.core.model.lifecycle import (
     TERMINAL_ATTEMPT,
     TERMINAL_JOB,
@@ -16,7 +16,7 @@ from atoll.core.model.lifecycle import (
     JobWish,
     StopCause,
 )
-from atoll.core.model.plan import GangPlacement, run_facts, shape_key
+from atoll.core.model.plan import GangPlacement, Nomination, run_facts, shape_key
 from atoll.core.state.ledger import Holding
 from atoll.core.state.world import World
 from atoll.placement.usecases.commit import Placed
@@ -57,12 +57,15 @@ class LeaderMemory:
     """Decisions that an agent may have open before its cluster counts as behind."""
     live: dict[AttemptId, Live] = field(default_factory=dict)
     clusters: dict[ClusterName, Cluster] = field(default_factory=dict)
+    queues: dict[QueueName, Queue] = field(default_factory=dict)
     cancels: set[AttemptId] = field(default_factory=set)
     """Attempts whose jobs are to be cancelled and that were not told yet."""
     dependencies: Dependencies = field(default_factory=Dependencies)
     memo: Memo = field(default_factory=Memo)
     """What plans keep of earlier ones over the same world."""
     newcomers: Newcomers = field(default_factory=Newcomers)
+    _held: set[JobId] = field(default_factory=set)
+    """Jobs that have a row of what is held for them."""
     _deadlines: dict[AttemptId, float] = field(default_factory=dict)
     """In the order of their ends: the time allowed is the same for all."""
 
@@ -71,13 +74,22 @@ class LeaderMemory:
         absorbed = Absorbed()
         self.put_clusters(delta.clusters)
         self.world.upsert_nodes(delta.nodes)
-        self.world.set_queues(delta.queues)
-        self.world.remove_queues(delta.queues_gone)
+        self._put_queues(delta)
         # Ended attempts give back what they held before anybody asks for it.
         self._absorb_ended(delta.attempts, absorbed)
         self._absorb_live(delta.attempts, now=now)
         self._absorb_jobs(delta.jobs, absorbed)
+        if delta.nominations:
+            self._held = {nomination.job for nomination in delta.nominations}
+            self.world.set_nominations(delta.nominations)
         return absorbed
+
+    def _put_queues(self, delta: ShardDelta) -> None:
+        self.world.set_queues(delta.queues)
+        self.world.remove_queues(delta.queues_gone)
+        self.queues.update((queue.name, queue) for queue in delta.queues)
+        for name in delta.queues_gone:
+            self.queues.pop(name, None)
 
     def put_clusters(self, clusters: Iterable[Cluster]) -> None:
         """Take in clusters as they stand now."""
@@ -99,6 +111,15 @@ class LeaderMemory:
         for attempt in attempts:
             self.world.resize(attempt.id, attempt.tasks)
 
+    def nominated(self, nominations: Sequence[Nomination], *, released: Iterable[JobId]) -> None:
+        """Take in what is held for jobs from now on, and for which it is no longer."""
+        self.world.add_nominations(nominations, instead_of=released)
+        self._held = set(self.world.ledger.nominations)
+
+    def lapsed(self) -> list[JobId]:
+        """Jobs for which rows still hold what the world does not."""
+        return sorted(self._held - self.world.ledger.nominations.keys())
+
     def ended(self, attempts: Iterable[AttemptId]) -> None:
         """Forget attempts that ended."""
         ended = list(attempts)
@@ -110,7 +131,9 @@ class LeaderMemory:
 
     def stopping(self, attempts: Iterable[AttemptId]) -> None:
         """Attempts that were told to stop: nothing more is wanted of them."""
-        for attempt in attempts:
+        told = list(attempts)
+        self.world.stopping(told)
+        for attempt in told:
             self._deadlines.pop(attempt, None)
             self.cancels.discard(attempt)
             if attempt in self.live:

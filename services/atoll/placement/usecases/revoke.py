@@ -6,6 +6,7 @@ allocations stay held; only a proven loss or an operator's word ends an attempt 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, job_of
 from atoll.core.model.inventory import Cluster
@@ -21,6 +22,14 @@ from atoll.core.model.outcome import Outcome, apply_report
 from atoll.core.model.reason import ReasonCode
 from atoll.ports.store.common import Change, Fence
 from atoll.ports.store.placement import PlacementStore, PlacementTx
+
+
+class Locked(NamedTuple):
+    """Rows under lock: clusters with their sessions' counters, jobs, attempts."""
+
+    clusters: Mapping[ClusterName, Cluster]
+    jobs: Mapping[JobId, Job]
+    attempts: Mapping[AttemptId, Attempt]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +53,29 @@ async def revoke(
     """
     async with store.begin() as tx:
         after = await tx.require(fence)
-        clusters, jobs, attempts = await _lock(tx, causes)
-        running = [a for a in attempts.values() if _may_be_revoked(a)]
-        unsent = [a for a in running if a.number > clusters[a.cluster].sent_seq]
-        sent = [a for a in running if a.number <= clusters[a.cluster].sent_seq]
-        now = await tx.now()
-        voided = outcomes_of(
-            [replace(a, cause=causes[a.id]) for a in unsent], jobs, AttemptEvent.VOIDED, now=now
-        )
-        await tx.void_decisions([a.id for a in unsent])
-        await end_attempts(tx, voided, now=now)
-        stopping = [replace(a, wish=AttemptWish.STOP, cause=causes[a.id]) for a in sent]
-        decisions = _stops(stopping, clusters, fence)
-        await _write_stops(tx, stopping, decisions)
-    return Revoked(after, tuple(voided), tuple(stopping), tuple(decisions))
+        return await revoke_locked(tx, after, causes, locked=await _lock(tx, causes))
+
+
+async def revoke_locked(
+    tx: PlacementTx, fence: Fence, causes: Mapping[AttemptId, StopCause], *, locked: Locked
+) -> Revoked:
+    """Revoke attempts in an open transaction that has locked all that they touch."""
+    clusters, jobs, attempts = locked
+    running = [a for a in attempts.values() if a.id in causes and _may_be_revoked(a)]
+    if not running:
+        return Revoked(fence)
+    unsent = [a for a in running if a.number > clusters[a.cluster].sent_seq]
+    sent = [a for a in running if a.number <= clusters[a.cluster].sent_seq]
+    now = await tx.now()
+    voided = outcomes_of(
+        [replace(a, cause=causes[a.id]) for a in unsent], jobs, AttemptEvent.VOIDED, now=now
+    )
+    await tx.void_decisions([a.id for a in unsent])
+    await end_attempts(tx, voided, now=now)
+    stopping = [replace(a, wish=AttemptWish.STOP, cause=causes[a.id]) for a in sent]
+    decisions = _stops(stopping, clusters, fence)
+    await _write_stops(tx, stopping, decisions)
+    return Revoked(fence, tuple(voided), tuple(stopping), tuple(decisions))
 
 
 async def declare_lost(
@@ -138,9 +156,7 @@ def _report(attempt: Attempt, event: AttemptEvent, *, now: float) -> Report:
     )
 
 
-async def _lock(
-    tx: PlacementTx, ids: Iterable[AttemptId]
-) -> tuple[dict[ClusterName, Cluster], dict[JobId, Job], dict[AttemptId, Attempt]]:
+async def _lock(tx: PlacementTx, ids: Iterable[AttemptId]) -> Locked:
     wanted = sorted(ids)
     # Which clusters is known only from the rows; attempts never change their cluster, so reading
     # them before their lock keeps the order shards, clusters, sessions, jobs, attempts.
@@ -148,7 +164,7 @@ async def _lock(
     clusters = await tx.lock_sessions(sorted(set(names.values())))
     jobs = await tx.lock_jobs({job_of(attempt) for attempt in wanted})
     attempts = await tx.lock_attempts(wanted)
-    return clusters, jobs, attempts
+    return Locked(clusters, jobs, attempts)
 
 
 def _may_be_revoked(attempt: Attempt) -> bool:
