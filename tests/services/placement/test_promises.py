@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from atoll.core.engine.deadlines.promise import kept
 from atoll.core.engine.deadlines.resizing import resizes
 from atoll.core.engine.deadlines.wishes import Ask
 from atoll.core.model.deadline import Chance, Verdict
@@ -97,6 +98,16 @@ async def test_other_running_work_is_in_the_way_until_its_limit() -> None:
     await cycle(leader)
     assert chances(await asked(leader, [whole(shard, hours=0.9)])) == [Chance.LIKELY]
     assert chances(await asked(leader, [whole(shard, hours=2)])) == [Chance.GUARANTEED]
+
+
+async def test_what_is_promised_is_kept_from_when_to_when() -> None:
+    shard, leader = await led()
+    standing = [ask_of(whole(shard, hours=hours)) for hours in (1.2, 9.0)]
+    now = leader.clock.now()
+    first, second = kept(leader.memory.world.freeze(now), standing, now=now)
+    assert (first.cluster, first.kind, first.blocks) == (NORTH, "H100", 800)
+    assert first.end <= second.start < second.end <= now + 9 * HOUR
+    assert first.end - first.start >= 0.5 * HOUR
 
 
 async def test_an_elastic_job_is_promised_by_its_sizes() -> None:

@@ -109,6 +109,14 @@ class Book:
         at = rows.step_at[row, : rows.steps[row]]
         return int(rows.size[row, at[at != NONE]].max(initial=0))
 
+    def plan_of(self, job: int) -> list[tuple[int, int, int]]:
+        """(start, end, devices) of each step of the job's plan."""
+        rows, row = self._rows, self.table.row(job)
+        steps = int(rows.steps[row])
+        starts = rows.step_from[row, :steps].tolist()
+        sizes = [int(rows.size[row, at]) if at != NONE else 0 for at in rows.step_at[row, :steps]]
+        return list(zip(starts, [*starts[1:], int(rows.end[row])], sizes, strict=True))
+
     def finish(self, now: int) -> list[Change]:
         """Take out the jobs that are through by `now`."""
         done, ends = through(self._rows, self._order, now)

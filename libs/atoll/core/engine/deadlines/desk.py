@@ -10,8 +10,9 @@ from atoll.core.engine.deadlines.quota import QuotaLeft
 from atoll.core.engine.deadlines.terms import Answer
 from atoll.core.engine.deadlines.wishes import Ask, book_job, book_jobs, cannot_promise
 from atoll.core.model.deadline import Chance, Verdict
-from atoll.core.model.ids import AttemptId
-from atoll.core.model.plan import GangRequest, RunFacts
+from atoll.core.model.ids import AttemptId, QueueName
+from atoll.core.model.plan import GangRequest, RunFacts, Window
+from atoll.core.model.resources import BLOCKS_PER_DEVICE
 from atoll.core.state.snapshot import Snapshot
 
 NOTHING: Final[Mapping[AttemptId, "SizeFacts"]] = {}
@@ -34,6 +35,7 @@ class Desk:
     ) -> None:
         self._now, self._sizes = now, sizes
         self._running: dict[int, Held] = {}
+        self._queued: dict[int, tuple[Pool, QueueName]] = {}
         self._quota = QuotaLeft(snapshot)
         self._numbers = 0
         pools = Pools(snapshot, now)
@@ -49,6 +51,21 @@ class Desk:
         """Plan queued jobs that were promised their deadline, the earliest first."""
         for ask in sorted(standing, key=lambda ask: ask.deadline_at):
             self.answer(ask)
+
+    def windows(self) -> Iterator[Window]:
+        """What queued jobs with a promise will hold, and when."""
+        for number, (pool, queue) in sorted(self._queued.items()):
+            for start, end, devices in self._books[pool].plan_of(number):
+                if devices:
+                    yield Window(
+                        id=f"deadline-{number}",
+                        start=float(start),
+                        end=float(end),
+                        cluster=pool[0],
+                        kind=pool[1],
+                        blocks=devices * BLOCKS_PER_DEVICE,
+                        queues=(queue,),
+                    )
 
     def changes(self) -> Iterator[tuple[Held, int]]:
         """Running work that is to have another number of devices from now on, and that number."""
@@ -87,6 +104,7 @@ class Desk:
     def _granted(self, ask: Ask, pool: Pool, told: Answer) -> Verdict:
         book, number = self._books[pool], self._numbers
         if self._quota.take(ask.queue, pool[1], book.most_of(number)):
+            self._queued[number] = pool, ask.queue
             return Verdict(Chance.GUARANTEED, float(told.earliest), pool[0])
         book.withdraw(number, self._now)
         why = "it would take its queue beyond its quota: only work inside quota is guaranteed"

@@ -19,7 +19,7 @@ def grow(
     knee: float,
     out: Draft,
 ) -> int:
-    """Let jobs of `order` be larger from `now` on, by at most `spare` devices: how often one took some.
+    """Let jobs of `order` be larger from `now` on, by at most `spare` devices: how many times.
 
     `order`: ties go to the first. `knee`: a size counts only when it is faster
     than the one before by this factor. A plan is only ever replaced by one that
