@@ -60,12 +60,12 @@ def test_plans_of_every_combination_verify_and_repeat(order: str, score: str, ca
 
 @pytest.mark.parametrize("name", ORDERS)
 @given(case=givens())
-def test_an_order_has_one_key_per_class(name: str, case: Given) -> None:
+def test_an_order_ranks_every_job_that_is_shown(name: str, case: Given) -> None:
     snapshot = world_of(case).freeze(1.0)
-    keys = ORDERS[name].keys(snapshot, now=1.0, rng=np.random.default_rng(0))
-    assert keys.dtype == np.float64
-    assert len(keys) == len(snapshot.queue.classes)
-    assert np.isfinite(keys).all()
+    ranks = ORDERS[name].ranks(snapshot, now=1.0, rng=np.random.default_rng(0))
+    for column in (ranks.outer, ranks.inner, ranks.key):
+        assert len(column) == len(snapshot.queue.job)
+        assert np.isfinite(column).all()
 
 
 @pytest.mark.parametrize("score", SCORES.values(), ids=list(SCORES))
@@ -81,8 +81,9 @@ def test_a_score_cannot_reach_the_value_that_means_no(score: Score) -> None:
 
 def most_growth(policy: Loss) -> int:
     """Quanta by which a full node of 8 devices can grow when all is lost at once."""
-    weight = policy.fragments + policy.holes + sum(strand.weight for strand in policy.strands)
-    return int((weight * 800 + policy.crumbs * 8) / policy.quantum)
+    strands = policy.strand.weight + policy.scarce_strand.weight
+    weight = policy.fragments + policy.scarce_fragments + policy.holes + strands
+    return int(weight * 800 / policy.quantum)
 
 
 @pytest.mark.parametrize("each", FILTERS.values(), ids=list(FILTERS))

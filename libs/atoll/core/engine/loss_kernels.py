@@ -3,8 +3,7 @@
 A loss is a weighted sum of
 - fragments: free blocks that a typical task cannot use, by popularity (F of FGD, ATC'23);
 - strands: free blocks beyond what the free CPU could feed, at two rates of CPU per device;
-- holes: blocks of each device that are left when typical tasks fill it one after another;
-- crumbs: devices with a little left that is less than some size.
+- holes: blocks of each device that are left when typical tasks fill it one after another.
 Devices of different kinds on one node are counted apart, as if they were two nodes.
 """
 
@@ -21,19 +20,16 @@ FINE: Final = 1 << 16
 STRANDS: Final = 2
 
 FRAGMENTS: Final = 0
-STRAND: Final = 1
-"""And the next one."""
-HOLES: Final = 3
-CRUMBS: Final = 4
-CRUMB_BLOCKS: Final = 5
-"""Less than so many blocks are a crumb."""
-QUANTUM: Final = 6
+HOLES: Final = 1
+QUANTUM: Final = 2
 """Loss that counts as one."""
-USED: Final = 7
+USED: Final = 3
 """0: the policy does not look at the loss."""
-FEED: Final = 8
+STRAND: Final = 4
+"""And the next one."""
+FEED: Final = 6
 """Milli-CPU per device of a strand, and the next one."""
-CONSTANTS: Final = 10
+CONSTANTS: Final = 8
 
 
 class LossTables(NamedTuple):
@@ -59,14 +55,13 @@ def loss(seen: View, cpu_free: int, tables: LossTables) -> int:
     constants = tables.constants
     if constants[USED] == 0:
         return 0
-    total, holes, crumbs = 0, 0, 0
+    total, holes = 0, 0
     for device in range(seen.shape[1]):
         free = seen[VIEW_FREE, device]
         if free > 0:
             total += free
             holes += tables.hole[seen[VIEW_KIND, device], free]
-            crumbs += free < constants[CRUMB_BLOCKS]
-    lost = constants[HOLES] * holes + constants[CRUMBS] * crumbs * FINE
+    lost = constants[HOLES] * holes
     for strand in range(STRANDS):
         fed = max(cpu_free, 0) * FINE * WHOLE // constants[FEED + strand]
         lost += constants[STRAND + strand] * max(0, total * FINE - fed)

@@ -8,15 +8,12 @@ from numpy.typing import NDArray
 
 from atoll.core.engine.loss_kernels import (
     CONSTANTS,
-    CRUMB_BLOCKS,
-    CRUMBS,
     FEED,
     FINE,
     FRAGMENTS,
     HOLES,
     QUANTUM,
     STRAND,
-    STRANDS,
     USED,
     LossTables,
 )
@@ -31,49 +28,51 @@ WEIGHT: Final = 256
 @lru_cache(maxsize=8)
 def loss_tables(typical: Typical, policy: Loss) -> LossTables:
     """Tables for the kernels; the same object for the same table of typical tasks."""
-    steps = np.unique(typical.cpu[typical.devices > 0])
+    steps = np.unique(typical.cpu[: typical.covering][typical.devices[: typical.covering] > 0])
     groups, runs = _runs(typical, steps)
     return LossTables(
-        constants=_constants(policy),
+        constants=_constants(policy, typical.cpu_scarcity),
         cpu=steps,
         devices=groups[:, 0].copy(),
         blocks=groups[:, 1].copy(),
         runs=runs,
-        hole=_holes(typical, policy.patience),
+        hole=_holes(typical, policy),
     )
 
 
-def _constants(policy: Loss) -> NDArray[np.int64]:
+def _constants(policy: Loss, scarcity: float) -> NDArray[np.int64]:
+    ramp = (scarcity - policy.scarce_from) / (policy.scarce_to - policy.scarce_from)
+    scarce = min(1.0, max(0.0, ramp))
+    strands = ((policy.strand, 1.0), (policy.scarce_strand, scarce))
     constants = np.zeros(CONSTANTS, np.int64)
-    constants[FRAGMENTS] = round(policy.fragments * WEIGHT)
-    constants[HOLES] = round(policy.holes * WEIGHT)
-    constants[CRUMBS] = round(policy.crumbs * WEIGHT)
-    constants[CRUMB_BLOCKS] = policy.crumb_blocks
-    constants[QUANTUM] = max(1, round(policy.quantum * WEIGHT * FINE))
-    constants[FEED : FEED + STRANDS] = 1
-    for place, strand in enumerate(policy.strands):
-        constants[STRAND + place] = round(strand.weight * WEIGHT)
+    constants[FRAGMENTS] = _fixed(policy.fragments + scarce * policy.scarce_fragments)
+    constants[HOLES] = _fixed(policy.holes)
+    constants[QUANTUM] = max(1, _fixed(policy.quantum * FINE))
+    for place, (strand, factor) in enumerate(strands):
+        constants[STRAND + place] = _fixed(strand.weight * factor)
         constants[FEED + place] = strand.cpu_milli
     constants[USED] = policy != Loss()
     return constants
 
 
-def _popularity(typical: Typical) -> NDArray[np.float64]:
-    share: NDArray[np.float64] = typical.number / max(1, typical.number.sum())
+def _fixed(weight: float) -> int:
+    return round(weight * WEIGHT)
+
+
+def _popularity(number: NDArray[np.int64]) -> NDArray[np.float64]:
+    share: NDArray[np.float64] = number / max(1, number.sum())
     return share
 
 
 def _runs(
     typical: Typical, steps: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    share, kinds = _popularity(typical), typical.blocks.shape[1]
-    needs = {
-        (int(typical.devices[task]), int(typical.blocks[task, kind]))
-        for task, kind in np.argwhere(typical.blocks > 0)
-    }
+    share, kinds = _popularity(typical.number[: typical.covering]), typical.blocks.shape[1]
+    able = np.argwhere(typical.blocks[: typical.covering] > 0)
+    needs = {(int(typical.devices[task]), int(typical.blocks[task, kind])) for task, kind in able}
     groups = np.array(sorted(needs), np.int64).reshape(-1, 2)
     runs = np.zeros((max(1, kinds), len(steps) + 1, len(groups)))
-    for task, kind in np.argwhere(typical.blocks > 0):
+    for task, kind in able:
         need = [typical.devices[task], typical.blocks[task, kind]]
         group = int(np.flatnonzero((groups == need).all(axis=1))[0])
         first = int(np.searchsorted(steps, typical.cpu[task])) + 1
@@ -81,19 +80,28 @@ def _runs(
     return groups, np.floor(runs * FINE).astype(np.int64)
 
 
-def _holes(typical: Typical, patience: float) -> NDArray[np.int64]:
+def _holes(typical: Typical, policy: Loss) -> NDArray[np.int64]:
     """What is left of a hole that tasks which fit fill one after another, each by its chance."""
-    share, kinds = _popularity(typical), typical.blocks.shape[1]
-    sizes = np.arange(BLOCKS_PER_DEVICE + 1)
-    hole = np.zeros((max(1, kinds), len(sizes)), np.int64)
+    share, kinds = _popularity(typical.number), typical.blocks.shape[1]
+    hole = np.zeros((max(1, kinds), BLOCKS_PER_DEVICE + 1), np.int64)
     for kind in range(kinds):
-        chance = np.zeros(len(sizes))
+        chance = np.zeros(BLOCKS_PER_DEVICE + 1)
         np.add.at(chance, typical.blocks[:, kind], share * typical.devices)
-        filled = np.zeros(len(sizes))
-        for size in sizes[1:]:
-            parts, chances = sizes[1 : size + 1], chance[1 : size + 1]
-            if chances.any():
-                fill = (chances * (parts + filled[size - parts])).sum()
-                filled[size] = fill / (chances.sum() + patience)
-        hole[kind] = np.floor((sizes - filled) * FINE)
+        chance[BLOCKS_PER_DEVICE] *= policy.wholes
+        chance[0] = 0.0
+        chance[chance > 0] **= policy.evenness
+        hole[kind] = np.floor((_SIZES - _filled(chance, policy.patience)) * FINE)
     return hole
+
+
+def _filled(chance: NDArray[np.float64], patience: float) -> NDArray[np.float64]:
+    filled = np.zeros(len(_SIZES))
+    for size in _SIZES[1:]:
+        parts, chances = _SIZES[1 : size + 1], chance[1 : size + 1]
+        if chances.any():
+            fill = (chances * (parts + filled[size - parts])).sum()
+            filled[size] = fill / (chances.sum() + patience)
+    return filled
+
+
+_SIZES: Final = np.arange(BLOCKS_PER_DEVICE + 1)

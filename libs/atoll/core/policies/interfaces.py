@@ -73,16 +73,22 @@ class Loss:
     """What makes free devices a loss; engine/loss_kernels.py says what the parts are."""
 
     fragments: float = 0.0
-    """Weight; so are holes and crumbs."""
-    strands: tuple[Strand, ...] = ()
-    """Two at most."""
+    """Weight; so is `holes`."""
+    strand: Strand = Strand(1, 0.0)
     holes: float = 0.0
     patience: float = 0.0
-    """Popularity of the task that never comes: the larger, the less a hole is filled."""
-    crumbs: float = 0.0
-    crumb_blocks: int = 0
+    """Chance that no task comes to fill a hole, beside those of typical tasks."""
+    evenness: float = 1.0
+    """Exponent of those chances: below 1, rare sizes count for more."""
+    wholes: float = 1.0
+    """Factor for the chance of whole devices."""
     quantum: float = 0.1
     """Blocks of loss that count as one."""
+    scarce_from: float = 1.0
+    """CPU scarcity from which the next two begin to count; in full from `scarce_to` on."""
+    scarce_to: float = 2.0
+    scarce_fragments: float = 0.0
+    scarce_strand: Strand = Strand(1, 0.0)
 
 
 MAY_GO: Final = 0

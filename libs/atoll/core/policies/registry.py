@@ -2,10 +2,14 @@
 
 from typing import Final
 
+from atoll.core.policies.alignment import DotProduct
 from atoll.core.policies.best_fit import BestFit
+from atoll.core.policies.chance import Random
 from atoll.core.policies.fair_share import FairShare
+from atoll.core.policies.fgd import FragmentationGradient
 from atoll.core.policies.fit import KeptApart, LabelsMatch, OpenCluster, OpenNode
 from atoll.core.policies.interfaces import Filter, Policies, QueueOrder, Score, VictimOrder
+from atoll.core.policies.least_loss import LeastLoss
 from atoll.core.policies.priority_fifo import PriorityFifo
 from atoll.core.policies.victim_order import Goodput, MinimalLoss
 
@@ -20,7 +24,11 @@ FILTERS: Final[dict[str, Filter]] = {
     "kept_apart": KeptApart(),
 }
 SCORES: Final[dict[str, Score]] = {
+    "atoll": LeastLoss(),
     "best_fit": BestFit(),
+    "dotprod": DotProduct(),
+    "fgd": FragmentationGradient(),
+    "random": Random(),
 }
 
 VICTIMS: Final[dict[str, VictimOrder]] = {
@@ -38,3 +46,8 @@ def policies(
     """The named policies with all filters; raises KeyError for an unknown name."""
     filters = tuple(FILTERS.values())
     return Policies(ORDERS[order], filters, SCORES[score], VICTIMS[victims])
+
+
+def order_name(order: QueueOrder) -> str:
+    """The name of an order; empty for one that is not registered."""
+    return next((name for name, each in ORDERS.items() if each is order), "")

@@ -22,7 +22,9 @@ from atoll.core.state.ledger import Holding
 from atoll.core.state.node_table import NodeTable
 
 COVERED: Final = 0.95
-"""Of all tasks; the rarest beyond are not typical."""
+"""Of all tasks; the rarer ones count for no fragment."""
+MOST_TASKS: Final = 1024
+"""Rarer ones are left out altogether."""
 MOST_RUNNING: Final = 4096
 """Attempts that are looked at, spread over all that run."""
 
@@ -41,6 +43,10 @@ class Typical:
     """(T, K) blocks that it takes of each; 0 where it cannot use the kind."""
     number: NDArray[np.int64]
     """(T) how many there are."""
+    covering: int
+    """So many of the first rows are COVERED of all tasks."""
+    cpu_scarcity: float
+    """CPU that is asked for per device, by CPU that there is per device; 0 without devices."""
 
 
 class _Need(NamedTuple):
@@ -79,7 +85,7 @@ class Workload:
         if self._table is None or kinds != self._kinds or stale:
             found = self._count(classes, holdings, nodes)
             self._learnt_from, self._arrived, self._kinds = found.total(), 0, kinds
-            self._table = _kept(self._table, _typical(found, kinds))
+            self._table = _kept(self._table, _typical(found, nodes))
         return self._table
 
     def _count(
@@ -148,25 +154,36 @@ class _Measure:
         return size if 0 < size <= BLOCKS_PER_DEVICE else 0
 
 
-def _typical(found: Counter[_Need], kinds: int) -> Typical:
-    ranked = sorted(found.items(), key=lambda item: (-item[1], item[0]))
-    covered = accumulate(number for _, number in ranked)
-    short = sum(sum_ < COVERED * found.total() for sum_ in covered)
-    needs = ranked[: short + 1]
-    blocks = np.zeros((len(needs), kinds), np.int64)
+def _typical(found: Counter[_Need], nodes: NodeTable) -> Typical:
+    needs = sorted(found.items(), key=lambda item: (-item[1], item[0]))[:MOST_TASKS]
+    covered = accumulate(number for _, number in needs)
+    blocks = np.zeros((len(needs), len(nodes.models.kinds)), np.int64)
     for row, (need, _) in enumerate(needs):
         blocks[row, : len(need.blocks)] = need.blocks
+    short = sum(sum_ < COVERED * found.total() for sum_ in covered)
+    cpu = np.array([need.cpu for need, _ in needs], np.int64)
+    devices = np.array([need.devices for need, _ in needs], np.int64)
+    number = np.array([number for _, number in needs], np.int64)
+    asked = (number * devices * blocks.max(axis=1, initial=0)).sum() / BLOCKS_PER_DEVICE
     return Typical(
-        cpu=np.array([need.cpu for need, _ in needs], np.int64),
-        devices=np.array([need.devices for need, _ in needs], np.int64),
+        cpu=cpu,
+        devices=devices,
         blocks=blocks,
-        number=np.array([number for _, number in needs], np.int64),
+        number=number,
+        covering=min(len(needs), short + 1),
+        cpu_scarcity=_scarcity(float((number * cpu).sum()), float(asked), nodes),
     )
+
+
+def _scarcity(cpu: float, devices: float, nodes: NodeTable) -> float:
+    have = int((nodes.nodes.model > 0).sum())
+    cpu_have = int(nodes.nodes.cpu_cap.sum())
+    return round(cpu / devices * have / cpu_have, 2) if devices and cpu_have else 0.0
 
 
 def _kept(old: Typical | None, new: Typical) -> Typical:
     """The old table when nothing has changed, so that what was made of it stays valid."""
-    if old is None:
+    if old is None or old.cpu_scarcity != new.cpu_scarcity:
         return new
     pairs = zip(_columns(old), _columns(new), strict=True)
     return old if all(np.array_equal(a, b) for a, b in pairs) else new
