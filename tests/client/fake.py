@@ -96,6 +96,8 @@ class FakePlacement(placement_pb2_grpc.PlacementServiceServicer):
 
     def _lead(self, method: str, context: Context) -> None:
         self.world.calls[method] += 1
+        if self.world.failures[method]:
+            refuse(context, self.world.failures[method].pop(0))
         if self.world.leader:
             error = Unavailable(
                 "this replica does not lead",
@@ -119,6 +121,36 @@ class FakePlacement(placement_pb2_grpc.PlacementServiceServicer):
         self._lead("AdmitDeadlines", context)
         self.world.asked.append(request)
         return placement_pb2.AdmitDeadlinesResponse(answers=self.world.deadlines)
+
+    def PlanJob(
+        self, request: placement_pb2.PlanJobRequest, context: Context
+    ) -> placement_pb2.PlanJobResponse:
+        self._lead("PlanJob", context)
+        self.world.planned.append(request.spec)
+        return self.world.plan
+
+    def GetShares(
+        self, request: placement_pb2.GetSharesRequest, context: Context
+    ) -> placement_pb2.GetSharesResponse:
+        self._lead("GetShares", context)
+        shares = [s for s in self.world.shares if s.queue.startswith(request.queue)]
+        return placement_pb2.GetSharesResponse(shares=shares, as_of=1.0)
+
+    def GetPriority(
+        self, request: placement_pb2.GetPriorityRequest, context: Context
+    ) -> placement_pb2.GetPriorityResponse:
+        self._lead("GetPriority", context)
+        if request.job_id not in self.world.priorities:
+            told = f"no job {request.job_id}"
+            refuse(context, NotFound(told, code=ErrorCode.JOB_NOT_FOUND))
+        return self.world.priorities[request.job_id]
+
+    def ListWaits(
+        self, request: placement_pb2.ListWaitsRequest, context: Context
+    ) -> placement_pb2.ListWaitsResponse:
+        self._lead("ListWaits", context)
+        waits = [w for w in self.world.waits if w.job_id in request.job_ids]
+        return placement_pb2.ListWaitsResponse(waits=waits)
 
     def GetStatus(
         self, request: placement_pb2.GetStatusRequest, context: Context

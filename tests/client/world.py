@@ -49,6 +49,12 @@ class World:
     """What the jobs of the next submits are told."""
     asked: list[placement_pb2.AdmitDeadlinesRequest] = field(default_factory=list)
     explanations: dict[int, placement_pb2.ExplainJobResponse] = field(default_factory=dict)
+    plan: placement_pb2.PlanJobResponse = field(default_factory=placement_pb2.PlanJobResponse)
+    """The answer to every dry run."""
+    planned: list[common.JobSpec] = field(default_factory=list)
+    shares: list[placement_pb2.QueueShare] = field(default_factory=list)
+    priorities: dict[int, placement_pb2.GetPriorityResponse] = field(default_factory=dict)
+    waits: list[placement_pb2.Wait] = field(default_factory=list)
     forgotten: list[str] = field(default_factory=list)
     leader: str = ""
     """Address to name in place of answering; empty: this one leads."""

@@ -11,7 +11,7 @@ from atoll.cli import exits, failures
 from atoll.cli.table import COMMANDS, SUMMARY
 
 COMMAND_OPTION = "--command"
-_TAKE_COMMANDS = ("run", "submit")
+_TAKE_COMMANDS = ("run", "submit", "plan")
 
 
 def invoke(words: Sequence[str]) -> int:
@@ -52,7 +52,7 @@ def build() -> App:
 
 
 def with_command(words: Sequence[str]) -> list[str]:
-    """Turns what follows `--` of `run` and `submit` into one option.
+    """Turns what follows `--` of `run`, `submit` and `plan` into one option.
 
     One word is a shell script; several are a program with its arguments.
     """

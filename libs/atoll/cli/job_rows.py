@@ -1,6 +1,6 @@
 """Jobs in tables, and one job in full."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from atoll.adapters.system import SystemClock
@@ -8,6 +8,7 @@ from atoll.api.common.v1 import common_pb2
 from atoll.cli.plain import rfc3339
 from atoll.cli.render import Column, Listing
 from atoll.cli.words import ago, bytes_text, cpus_text, devices_text, span
+from atoll.client.scheduling import Wait
 from atoll.client.views import JobInfo
 from atoll.core.model.lifecycle import JobState
 from atoll.core.model.resources import BLOCKS_PER_DEVICE
@@ -22,6 +23,7 @@ STYLES: Final = {
     JobState.CANCELLED: "bright_black",
 }
 
+NO_WAITS: Final[Mapping[int, Wait]] = {}
 _CHANCES: Final = {
     "guaranteed": "guaranteed",
     "likely": "likely to be met, but not guaranteed",
@@ -29,8 +31,8 @@ _CHANCES: Final = {
 }
 
 
-def job_listing() -> Listing[JobInfo]:
-    """How jobs are listed, as of now."""
+def job_listing(waits: Mapping[int, Wait] = NO_WAITS) -> Listing[JobInfo]:
+    """How jobs are listed, as of now; `waits`: why queued jobs wait, by id."""
     now = SystemClock().now()
     return Listing(
         columns=(
@@ -46,12 +48,20 @@ def job_listing() -> Listing[JobInfo]:
             Column("TRIES", lambda job: str(job.attempts), wide=True, right=True),
             Column("PRIORITY", lambda job: str(job.priority), wide=True, right=True),
             Column("BY", lambda job: job.principal, wide=True),
-            Column("WHY", lambda job: job.reason or "-"),
-            Column("MESSAGE", lambda job: job.message or "-", wide=True),
+            Column("WHY", lambda job: why(job, waits)[0] or "-"),
+            Column("MESSAGE", lambda job: why(job, waits)[1] or "-", wide=True),
         ),
         name=lambda job: str(job.id),
         empty="no jobs",
     )
+
+
+def why(job: JobInfo, waits: Mapping[int, Wait]) -> tuple[str, str]:
+    """The code and the sentence of why a job is where it is; empty where nothing is to tell."""
+    wait = waits.get(job.id)
+    if job.state is JobState.QUEUED and wait is not None and wait.code:
+        return wait.code, wait.message
+    return job.reason, job.message
 
 
 def state_text(job: JobInfo) -> str:

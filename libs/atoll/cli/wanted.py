@@ -44,6 +44,16 @@ class Wanted:
         Words, Parameter(help="Job that must have succeeded first; may be given again.")
     ] = ()
 
+    def specs(self, file: str | None, command: str, *, verb: str) -> list[Spec]:
+        """The specs of a file or of a command, whichever is given."""
+        if file and command:
+            raise WrongUse("give either a file or a command behind `--`")
+        if file:
+            return self.of_file(file)
+        if not command:
+            raise WrongUse(f"say what to {verb}: atoll {verb} FILE, or atoll {verb} -- COMMAND")
+        return [self.of_command(command)]
+
     def of_command(self, script: str) -> Spec:
         """The spec of a command; InvalidInput names what is wrong."""
         words = script.split()

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Self, TypeAlias, overload
 
 from atoll.adapters.system import SystemClock, SystemIds
 from atoll.api.submission.v1 import submission_pb2 as submission
-from atoll.client import calls, reading
+from atoll.client import calls, reading, scheduling
 from atoll.client.aio_job import AsyncJob
 from atoll.client.aio_operating import AsyncOperations
 from atoll.client.aio_transport import AsyncTransport
 from atoll.client.config import ClientConfig, load_config
 from atoll.client.operating import PAGE_SIZE
 from atoll.client.retry import TRIES, worth_another_try
+from atoll.client.scheduling import PlannedJob
 from atoll.client.streams import ALL_RANKS, LOGS, WATCH, Tailing, Watching, ended, offsets
 from atoll.client.views import Event, Explanation, JobInfo, LogChunk
 from atoll.client.waiting import Awaited, Deadline, batches
@@ -217,6 +218,16 @@ class AsyncClient(AsyncOperations):
     async def explain(self, job_id: int) -> Explanation:
         """Why a job waits, or where it is; asked of the placement leader."""
         return await self._transport.run(calls.explain(job_id))
+
+    async def plan(self, spec: "OneSpec") -> PlannedJob:
+        """What would become of a job that is submitted now; nothing is submitted."""
+        from atoll.client.prepare import about_plan, planned_spec
+
+        one = planned_spec(spec, now=self._clock.now())
+        try:
+            return await self._transport.run(scheduling.plan(one))
+        except InvalidInput as error:
+            raise about_plan(error) from error
 
     async def _moments(
         self, job_ids: tuple[int, ...], deadline: Deadline, *, every_event: bool = False

@@ -1,12 +1,13 @@
 """Verbs about queues, clusters and nodes, for the client on an event loop."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from atoll.client import admin_calls
+from atoll.client import admin_calls, scheduling
 from atoll.client.aio_transport import AsyncTransport
 from atoll.client.calls import Call, Page
 from atoll.client.operating import PAGE_SIZE
+from atoll.client.scheduling import Priority, QueueShare, Wait
 from atoll.client.views import ClusterInfo, Forgotten, NodeInfo, PlacementStatus, QueueInfo
 
 ItemT = TypeVar("ItemT")
@@ -107,6 +108,18 @@ class AsyncOperations:
         Only after making sure that nothing of it runs any more.
         """
         return await self._transport.run(admin_calls.forget_cluster(name, i_have_fenced_it))
+
+    async def shares(self, queue: str = "") -> list[QueueShare]:
+        """What a queue and those below it hold, deserve and borrow; without a name: all."""
+        return await self._transport.run(scheduling.shares(queue))
+
+    async def priority(self, job_id: int) -> Priority:
+        """What the order of the queue makes of a job, factor by factor."""
+        return await self._transport.run(scheduling.priority(job_id))
+
+    async def waits(self, job_ids: Iterable[int]) -> Mapping[int, Wait]:
+        """Why jobs wait, in short, by id; up to 1,000 of them."""
+        return await self._transport.run(scheduling.waits(job_ids))
 
     async def placement_status(self) -> PlacementStatus:
         """Of the placement replica that is asked; `leader_address` names the leader."""

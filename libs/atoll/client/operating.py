@@ -1,10 +1,11 @@
 """Verbs about queues, clusters and nodes, for the client that waits."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
-from atoll.client import admin_calls
+from atoll.client import admin_calls, scheduling
 from atoll.client.calls import Call, Page
+from atoll.client.scheduling import Priority, QueueShare, Wait
 from atoll.client.transport import Transport
 from atoll.client.views import ClusterInfo, Forgotten, NodeInfo, PlacementStatus, QueueInfo
 
@@ -107,6 +108,18 @@ class Operations:
         Only after making sure that nothing of it runs any more.
         """
         return self._transport.run(admin_calls.forget_cluster(name, i_have_fenced_it))
+
+    def shares(self, queue: str = "") -> list[QueueShare]:
+        """What a queue and those below it hold, deserve and borrow; without a name: all."""
+        return self._transport.run(scheduling.shares(queue))
+
+    def priority(self, job_id: int) -> Priority:
+        """What the order of the queue makes of a job, factor by factor."""
+        return self._transport.run(scheduling.priority(job_id))
+
+    def waits(self, job_ids: Iterable[int]) -> Mapping[int, Wait]:
+        """Why jobs wait, in short, by id; up to 1,000 of them."""
+        return self._transport.run(scheduling.waits(job_ids))
 
     def placement_status(self) -> PlacementStatus:
         """Of the placement replica that is asked; `leader_address` names the leader."""

@@ -50,6 +50,23 @@ def about_one(error: InvalidInput, specs: Sequence[common_pb2.JobSpec]) -> Inval
     return InvalidInput(told, code=error.code)
 
 
+def planned_spec(given: OneSpec, *, now: float) -> common_pb2.JobSpec:
+    """The one spec of a dry run; InvalidInput for a file with several documents."""
+    specs = [to_proto(spec, now=now) for spec in _parsed(given)]
+    if len(specs) != 1:
+        raise InvalidInput((FieldViolation("spec", "has several documents: plan them one by one"),))
+    return specs[0]
+
+
+def about_plan(error: InvalidInput) -> InvalidInput:
+    """The server's refusal, with fields as the file has them."""
+    told = tuple(
+        FieldViolation(found.field.removeprefix("spec.") or "spec", found.message, found.code)
+        for found in error.violations
+    )
+    return InvalidInput(told, code=error.code)
+
+
 def _without_number(field: str) -> str:
     return field.removeprefix("jobs[0]").removeprefix(".") or "spec"
 

@@ -14,9 +14,12 @@ from atoll.client.views import (
     ClusterInfo,
     DeadlineTold,
     DeviceUse,
+    Eta,
     Event,
     Explanation,
     Forgotten,
+    Hold,
+    Holder,
     JobInfo,
     LogChunk,
     NodeInfo,
@@ -37,7 +40,7 @@ ViewT = TypeVar("ViewT")
 
 def job_info(proto: submission_pb2.Job) -> JobInfo:
     """A job."""
-    return _read(
+    return read(
         JobInfo,
         proto,
         name=proto.spec.name,
@@ -75,29 +78,32 @@ def submitted(job_id: int, spec: common_pb2.JobSpec, told: DeadlineTold | None =
 
 def event_of(proto: events_pb2.JobEvent, cursor: str) -> Event:
     """An event, and the cursor to go on from after it."""
-    return _read(Event, proto, state=state_from_proto(proto.state), cursor=cursor)
+    return read(Event, proto, state=state_from_proto(proto.state), cursor=cursor)
 
 
 def log_chunk(proto: submission_pb2.StreamLogsResponse) -> LogChunk:
     """A piece of output."""
-    return _read(LogChunk, proto)
+    return read(LogChunk, proto)
 
 
 def explanation(proto: placement_pb2.ExplainJobResponse) -> Explanation:
     """Why a job waits."""
-    return _read(
+    return read(
         Explanation,
         proto,
         state=state_from_proto(proto.state),
-        reasons=tuple(_reason(reason) for reason in proto.reasons),
-        tallies=tuple(Tally(t.cluster, t.nodes, dict(t.counts)) for t in proto.tallies),
+        reasons=tuple(reason_of(reason) for reason in proto.reasons),
+        tallies=tuple(tally_of(tally) for tally in proto.tallies),
         unread=tuple(proto.unread),
+        holders=tuple(read(Holder, holder) for holder in proto.holders),
+        eta=read(Eta, proto.eta) if proto.HasField("eta") else None,
+        hold=_hold(proto.hold) if proto.HasField("hold") else None,
     )
 
 
 def queue_info(proto: submission_pb2.Queue, notes: Iterable[str] = ()) -> QueueInfo:
     """A queue."""
-    return _read(
+    return read(
         QueueInfo,
         proto,
         weight=proto.weight if proto.HasField("weight") else 1.0,
@@ -111,44 +117,55 @@ def queue_info(proto: submission_pb2.Queue, notes: Iterable[str] = ()) -> QueueI
 
 def cluster_info(proto: submission_pb2.Cluster) -> ClusterInfo:
     """A cluster."""
-    return _read(
+    return read(
         ClusterInfo, proto, devices=dict(proto.devices), free_blocks=dict(proto.free_blocks)
     )
 
 
 def node_info(proto: submission_pb2.Node) -> NodeInfo:
     """A node."""
-    return _read(
+    return read(
         NodeInfo,
         proto,
         inventory=node_from_proto(proto.inventory),
-        device_use=tuple(_read(DeviceUse, use) for use in proto.device_use),
+        device_use=tuple(read(DeviceUse, use) for use in proto.device_use),
     )
 
 
 def placement_status(proto: placement_pb2.GetStatusResponse) -> PlacementStatus:
     """A placement replica."""
-    return _read(PlacementStatus, proto, placement_ms=tuple(proto.placement_ms))
+    return read(PlacementStatus, proto, placement_ms=tuple(proto.placement_ms))
 
 
 def forgotten(proto: placement_pb2.ForgetClusterResponse) -> Forgotten:
     """What was given up with a cluster."""
-    return _read(Forgotten, proto)
+    return read(Forgotten, proto)
 
 
 def _told(proto: common_pb2.DeadlineAnswer) -> DeadlineTold | None:
     if proto.chance == common_pb2.DEADLINE_CHANCE_UNSPECIFIED:
         return None
     name = common_pb2.DeadlineChance.Name(proto.chance)
-    return _read(DeadlineTold, proto, chance=name.removeprefix("DEADLINE_CHANCE_").lower())
+    return read(DeadlineTold, proto, chance=name.removeprefix("DEADLINE_CHANCE_").lower())
 
 
-def _reason(proto: common_pb2.Reason) -> Reason:
+def reason_of(proto: common_pb2.Reason) -> Reason:
+    """A coded reason."""
     known = proto.code in ReasonCode.__members__
-    return _read(Reason, proto, code=ReasonCode(proto.code) if known else proto.code)
+    return read(Reason, proto, code=ReasonCode(proto.code) if known else proto.code)
 
 
-def _read(kind: type[ViewT], message: Message, /, **special: Any) -> ViewT:
+def tally_of(proto: placement_pb2.ClusterTally) -> Tally:
+    """Nodes of a cluster by reason."""
+    return Tally(proto.cluster, proto.nodes, dict(proto.counts))
+
+
+def read(kind: type[ViewT], message: Message, /, **special: Any) -> ViewT:
+    """A view of a message; `special` are the fields that are not named alike on both sides."""
     # Fields that are named alike on both sides are taken over; the others come as arguments.
     names = [item.name for item in fields(kind) if item.name not in special]  # type: ignore[arg-type]
     return kind(**{name: getattr(message, name) for name in names}, **special)
+
+
+def _hold(proto: placement_pb2.Hold) -> Hold:
+    return read(Hold, proto, victims=tuple(proto.victims), tasks=tasks_from_proto(proto.tasks))

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Self, TypeAlias, overload
 
 from atoll.adapters.system import SystemClock, SystemIds
 from atoll.api.submission.v1 import submission_pb2 as submission
-from atoll.client import calls, reading
+from atoll.client import calls, reading, scheduling
 from atoll.client.config import ClientConfig, load_config
 from atoll.client.job import Job
 from atoll.client.operating import PAGE_SIZE, Operations
 from atoll.client.retry import TRIES, worth_another_try
+from atoll.client.scheduling import PlannedJob
 from atoll.client.streams import ALL_RANKS, LOGS, WATCH, Tailing, Watching, ended, offsets
 from atoll.client.transport import Transport
 from atoll.client.views import Event, Explanation, JobInfo, LogChunk
@@ -197,6 +198,16 @@ class Client(Operations):
     def explain(self, job_id: int) -> Explanation:
         """Why a job waits, or where it is; asked of the placement leader."""
         return self._transport.run(calls.explain(job_id))
+
+    def plan(self, spec: "OneSpec") -> PlannedJob:
+        """What would become of a job that is submitted now; nothing is submitted."""
+        from atoll.client.prepare import about_plan, planned_spec
+
+        one = planned_spec(spec, now=self._clock.now())
+        try:
+            return self._transport.run(scheduling.plan(one))
+        except InvalidInput as error:
+            raise about_plan(error) from error
 
     def _moments(
         self, job_ids: tuple[int, ...], deadline: Deadline, *, every_event: bool = False

@@ -132,6 +132,44 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
+class Holder:
+    """Running work that holds what a job needs."""
+
+    attempt: str
+    queue: str
+    cluster: str
+    amount: int
+    unit: str
+    """`blocks` (100 a device), or `milli-CPU` for jobs without accelerators."""
+    nodes: int
+    until: float
+    """When it ends at the latest; 0: it has no time limit."""
+    stopping: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Eta:
+    """A forecast of a start, or a promise."""
+
+    p50_at: float
+    p90_at: float
+    if_nothing_arrives_at: float
+    cause: str
+    promised: bool
+    cluster: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Capacity that is held for a job until its victims have ended."""
+
+    cluster: str
+    until: float
+    victims: tuple[str, ...]
+    tasks: tuple[TaskPlacement, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """Why a job waits, or where it is, as of one snapshot."""
 
@@ -143,6 +181,10 @@ class Explanation:
     as_of: float
     unread: tuple[str, ...]
     fits_now: bool
+    holders: tuple[Holder, ...] = ()
+    eta: Eta | None = None
+    """None: nobody can tell."""
+    hold: Hold | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """PlacementService over gRPC: wire -> use case -> wire."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import grpc
@@ -7,17 +8,24 @@ import grpc
 from atoll.api.common.v1 import common_pb2
 from atoll.api.placement.v1 import placement_pb2, placement_pb2_grpc
 from atoll.core.engine.deadlines.wishes import Ask
-from atoll.core.engine.explain import ClusterTally
 from atoll.core.model.errors import ErrorCode, Unavailable
 from atoll.core.model.ids import ClusterName, JobId, QueueName
 from atoll.core.model.plan import request_of
-from atoll.placement import telemetry
+from atoll.core.model.priority import DEFAULT_CLASSES, PriorityClass, by_name
+from atoll.core.policies.registry import order_name
+from atoll.placement import answers, telemetry
 from atoll.placement.loops import Candidate
-from atoll.placement.usecases.explain import Answer, explain_job
+from atoll.placement.usecases.explain import explain_job
 from atoll.placement.usecases.leader import Leader
+from atoll.placement.usecases.questions import (
+    checked_spec,
+    get_priority,
+    get_shares,
+    list_waits,
+    plan_job,
+)
+from atoll.runtime.rpc.caller import current
 from atoll.wire.deadline import verdict_to_proto
-from atoll.wire.job import state_to_proto
-from atoll.wire.reason import reason_to_proto
 from atoll.wire.spec import spec_from_proto
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -26,15 +34,51 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
     """Answers on the leader; a standby names it."""
 
-    def __init__(self, candidate: Candidate) -> None:
+    def __init__(
+        self,
+        candidate: Candidate,
+        *,
+        classes: Iterable[PriorityClass] = DEFAULT_CLASSES,
+    ) -> None:
+        """`classes`: the priority classes, for specs that are not submitted."""
         self._candidate = candidate
+        self._classes = by_name(classes)
 
     async def ExplainJob(  # noqa: N802 - the proto's name
         self, request: placement_pb2.ExplainJobRequest, context: Context
     ) -> placement_pb2.ExplainJobResponse:
         """Why a job waits, or where it is."""
         leader = await self._leader()
-        return _explained(await explain_job(leader, JobId(request.job_id)))
+        return answers.explained(await explain_job(leader, JobId(request.job_id)))
+
+    async def PlanJob(  # noqa: N802
+        self, request: placement_pb2.PlanJobRequest, context: Context
+    ) -> placement_pb2.PlanJobResponse:
+        """What would become of a job; nothing is submitted."""
+        leader = await self._leader()
+        spec = checked_spec(spec_from_proto(request.spec), self._classes)
+        return answers.planned(await plan_job(leader, spec, current.get().tenant))
+
+    async def GetShares(  # noqa: N802
+        self, request: placement_pb2.GetSharesRequest, context: Context
+    ) -> placement_pb2.GetSharesResponse:
+        """What queues hold, deserve and borrow."""
+        return answers.shared_out(await get_shares(await self._leader(), request.queue))
+
+    async def GetPriority(  # noqa: N802
+        self, request: placement_pb2.GetPriorityRequest, context: Context
+    ) -> placement_pb2.GetPriorityResponse:
+        """What the order of the queue makes of one job."""
+        leader = await self._leader()
+        found = await get_priority(leader, JobId(request.job_id))
+        return answers.prioritised(found, order_name(leader.policies.order))
+
+    async def ListWaits(  # noqa: N802
+        self, request: placement_pb2.ListWaitsRequest, context: Context
+    ) -> placement_pb2.ListWaitsResponse:
+        """Why queued jobs wait, in short."""
+        waits = list_waits(await self._leader(), [JobId(job) for job in request.job_ids])
+        return placement_pb2.ListWaitsResponse(waits=[answers.wait_to_proto(w) for w in waits])
 
     async def AdmitDeadlines(  # noqa: N802
         self, request: placement_pb2.AdmitDeadlinesRequest, context: Context
@@ -43,14 +87,14 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         leader = await self._leader()
         if request.shard != leader.shard:
             raise Unavailable(f"this replica leads shard {leader.shard}", code=ErrorCode.NOT_LEADER)
-        answers = await leader.promises.answer(
+        verdicts = await leader.promises.answer(
             leader.memory.world,
             [_ask(job) for job in request.jobs],
             now=leader.clock.now(),
             keep=not request.validate_only,
         )
         return placement_pb2.AdmitDeadlinesResponse(
-            answers=[verdict_to_proto(answer) for answer in answers]
+            answers=[verdict_to_proto(verdict) for verdict in verdicts]
         )
 
     async def GetStatus(  # noqa: N802
@@ -97,24 +141,6 @@ def _ask(proto: common_pb2.JobSpec) -> Ask:
         spec.deadline_at,
         begin_at=spec.begin_at,
         waits=bool(proto.depends_on),
-    )
-
-
-def _explained(answer: Answer) -> placement_pb2.ExplainJobResponse:
-    return placement_pb2.ExplainJobResponse(
-        state=state_to_proto(answer.state),
-        summary=answer.summary,
-        reasons=[reason_to_proto(reason) for reason in answer.reasons],
-        tallies=[_tally(tally) for tally in answer.tallies],
-        jobs_ahead=answer.jobs_ahead,
-        as_of=answer.as_of,
-        fits_now=answer.fits_now,
-    )
-
-
-def _tally(tally: ClusterTally) -> placement_pb2.ClusterTally:
-    return placement_pb2.ClusterTally(
-        cluster=tally.cluster, nodes=tally.nodes, counts=dict(tally.counts)
     )
 
 

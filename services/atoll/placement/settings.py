@@ -5,10 +5,12 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from atoll.core.model.priority import DEFAULT_CLASSES
 from atoll.core.policies.registry import ORDERS, SCORES
 from atoll.placement.usecases.leader import LeaderRules
 from atoll.placement.usecases.rejections import AvoidanceRules
 from atoll.placement.usecases.silence import SilenceLimits
+from atoll.runtime.classes import Classes
 from atoll.runtime.settings import Listen, StoreSettings
 
 
@@ -36,6 +38,10 @@ class PlacementSettings(StoreSettings):
     )
     score: Annotated[str, AfterValidator(one_of(SCORES))] = Field(
         "best_fit", description="policy that chooses among the nodes that fit"
+    )
+    priority_classes: Classes = Field(
+        DEFAULT_CLASSES,
+        description="priorities by name, as submission has them: for dry runs",
     )
     election_ttl_s: float = Field(5.0, ge=2, le=60, description="lease of the leader, seconds")
     period_s: float = Field(1.0, gt=0, le=60, description="longest time between two cycles")

@@ -34,7 +34,7 @@ async def serve(process: Process[PlacementSettings]) -> None:
     etcd = outside.etcd(process)
     registry = outside.registry(process, etcd)
     candidate = _candidate(process, store, registry)
-    servicer = PlacementServicer(candidate)
+    servicer = PlacementServicer(candidate, classes=settings.priority_classes)
     server = process.server_for({
         SERVICE: lambda server: add_PlacementServiceServicer_to_server(servicer, server)
     })

@@ -2,8 +2,9 @@
 
 import json
 import sys
+from collections.abc import Mapping
 from itertools import islice
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 from cyclopts import Parameter
 
@@ -13,8 +14,15 @@ from atoll.cli.options import DEFAULT_CONNECTION, Connection, Format, JobIds, Ou
 from atoll.cli.pairs import labels_of
 from atoll.cli.plain import plain
 from atoll.cli.render import aligned, print_yaml, show
+from atoll.client.scheduling import Wait
 from atoll.client.views import JobInfo
+from atoll.core.model.errors import DomainError
 from atoll.core.model.lifecycle import JobState
+
+if TYPE_CHECKING:
+    from atoll.client.sync import Client
+
+MOST_EXPLAINED: Final = 1_000
 
 
 def ls(
@@ -51,7 +59,8 @@ def ls(
         )
         chosen = [job.info for job in islice(jobs, limit or None)]
         more = bool(limit) and len(chosen) == limit and next(jobs, None) is not None
-    show(chosen, job_listing(), output)
+        waits = _waits(client, chosen) if output in ("table", "wide") else {}
+    show(chosen, job_listing(waits), output)
     if more and output in ("table", "wide"):
         print(f"the newest {limit}; --limit 0 shows all", file=sys.stderr)
     return exits.OK
@@ -75,6 +84,19 @@ def get(
         found = [client.get(job_id).info for job_id in job_ids]
     _show(found, output)
     return exits.OK
+
+
+def _waits(client: "Client", jobs: list[JobInfo]) -> Mapping[int, Wait]:
+    from atoll.client.errors import CallFailed  # loads gRPC
+
+    # A list is worth having without it, and must not wait for it.
+    queued = [job.id for job in jobs if job.state is JobState.QUEUED][:MOST_EXPLAINED]
+    if not queued:
+        return {}
+    try:
+        return client.waits(queued)
+    except (DomainError, CallFailed):
+        return {}
 
 
 def _show(jobs: list[JobInfo], output: Format) -> None:

@@ -6,12 +6,10 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from atoll.cli import exits
-from atoll.cli.failures import WrongUse
 from atoll.cli.job_rows import job_listing, told_text
 from atoll.cli.options import DEFAULT_CONNECTION, Connection, Format, Output
 from atoll.cli.render import show
 from atoll.cli.wanted import Wanted
-from atoll.client.spec import Spec
 from atoll.client.views import JobInfo
 
 Command = Annotated[str, Parameter(name="--command", show=False)]
@@ -41,21 +39,11 @@ def submit(
         output: How to print.
         connection: Where the control plane is.
     """
-    specs = _specs(file, command, wanted)
+    specs = wanted.specs(file, command, verb="submit")
     with connection.client() as client:
         jobs = [job.info for job in client.submit(specs, request_id=request_id)]
     _show(jobs, output)
     return exits.OK
-
-
-def _specs(file: str | None, command: str, wanted: Wanted) -> list[Spec]:
-    if file and command:
-        raise WrongUse("give either a file or a command behind `--`")
-    if file:
-        return wanted.of_file(file)
-    if not command:
-        raise WrongUse("say what to submit: atoll submit FILE, or atoll submit -- COMMAND")
-    return [wanted.of_command(command)]
 
 
 def _show(jobs: list[JobInfo], output: Format) -> None:

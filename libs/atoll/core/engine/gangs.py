@@ -195,7 +195,8 @@ class GangPlacer:
     def _rows_of(self, ask: _Ask, group: int) -> Rows:
         placed = slice(ask.mark, self.statement.checkpoint())
         here = self.statement.journal.group[placed] == group
-        return self.statement.journal.uses.row[placed][here]
+        rows: Rows = self.statement.journal.uses.row[placed][here]
+        return rows
 
     def _search(self, ask: _Ask, rows: Rows) -> Outcome:
         if any(group.spread is not None for group in ask.groups):

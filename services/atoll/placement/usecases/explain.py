@@ -1,12 +1,15 @@
 """Answers why a job waits, or where it is, from the leader's own memory."""
 
+import asyncio
 from dataclasses import dataclass
 from typing import assert_never
 
 from atoll.core.engine.explain import ClusterTally, explain
+from atoll.core.engine.holders import Holder, holders
 from atoll.core.model.errors import ErrorCode, NotFound
 from atoll.core.model.ids import JobId, attempt_name, job_of
 from atoll.core.model.lifecycle import JobState
+from atoll.core.model.plan import Nomination, Promise
 from atoll.core.model.reason import Reason, ReasonCode
 from atoll.placement.usecases.leader import Leader
 
@@ -22,6 +25,12 @@ class Answer:
     tallies: tuple[ClusterTally, ...] = ()
     jobs_ahead: int = 0
     fits_now: bool = False
+    holders: tuple[Holder, ...] = ()
+    """Running work that holds what it needs."""
+    promise: Promise | None = None
+    """Its reservation, if it has one."""
+    hold: Nomination | None = None
+    """What is held for it while its victims end."""
 
 
 async def explain_job(leader: Leader, job: JobId) -> Answer:
@@ -33,25 +42,40 @@ async def explain_job(leader: Leader, job: JobId) -> Answer:
         )
     now = leader.clock.now()
     if state is JobState.QUEUED:
-        return _queued(leader, job, now=now)
+        return await _queued(leader, job, now=now)
     return Answer(state, _summary(leader, job, state), now, reasons=_why(state))
 
 
-def _queued(leader: Leader, job: JobId, *, now: float) -> Answer:
+async def _queued(leader: Leader, job: JobId, *, now: float) -> Answer:
     world = leader.memory.world
     pending = world.pending(job)
     if pending is None:
         return Answer(JobState.QUEUED, "it was just queued: the next cycle sees it", now)
-    ahead = world.jobs_ahead(pending)
-    found = explain(world.freeze(now), pending, leader.policies, now=now, ahead=ahead)
+    snapshot, ahead = world.look(now), world.jobs_ahead(pending)
+    # Off the event loop: it looks at every node.
+    found = await asyncio.to_thread(
+        explain, snapshot, pending, leader.policies, now=now, ahead=ahead
+    )
+    hold = world.ledger.nominations.get(job)
     return Answer(
         state=JobState.QUEUED,
-        summary=found.summary,
+        summary=found.summary if hold is None else _held(hold, now),
         as_of=now,
         reasons=found.reasons,
         tallies=found.tallies,
         jobs_ahead=found.jobs_ahead,
         fits_now=found.fits_now,
+        holders=() if found.fits_now else holders(snapshot, pending.request),
+        promise=leader.outlook.promise_of(job),
+        hold=hold,
+    )
+
+
+def _held(hold: Nomination, now: float) -> str:
+    runs = f"{len(hold.victims)} runs that are" if len(hold.victims) != 1 else "a run that is"
+    return (
+        f"its place on cluster {hold.cluster} is held for another {max(0.0, hold.until - now):.0f}"
+        f" seconds; it starts as soon as {runs} being stopped for it have ended"
     )
 
 

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from atoll.api.common.v1 import common_pb2 as atoll_dot_api_dot_common_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&atoll/api/placement/v1/placement.proto\x12\x16\x61toll.api.placement.v1\x1a atoll/api/common/v1/common.proto\"3\n\x11\x45xplainJobRequest\x12\x1e\n\x06job_id\x18\x01 \x01(\x03\x42\x07\xbaH\x04\"\x02 \x00R\x05jobId\"\xc1\x02\n\x12\x45xplainJobResponse\x12\x33\n\x05state\x18\x01 \x01(\x0e\x32\x1d.atoll.api.common.v1.JobStateR\x05state\x12\x18\n\x07summary\x18\x02 \x01(\tR\x07summary\x12\x35\n\x07reasons\x18\x03 \x03(\x0b\x32\x1b.atoll.api.common.v1.ReasonR\x07reasons\x12>\n\x07tallies\x18\x04 \x03(\x0b\x32$.atoll.api.placement.v1.ClusterTallyR\x07tallies\x12\x1d\n\njobs_ahead\x18\x05 \x01(\x03R\tjobsAhead\x12\x13\n\x05\x61s_of\x18\x06 \x01(\x01R\x04\x61sOf\x12\x16\n\x06unread\x18\x07 \x03(\tR\x06unread\x12\x19\n\x08\x66its_now\x18\x08 \x01(\x08R\x07\x66itsNow\"\xc3\x01\n\x0c\x43lusterTally\x12\x18\n\x07\x63luster\x18\x01 \x01(\tR\x07\x63luster\x12\x14\n\x05nodes\x18\x02 \x01(\x05R\x05nodes\x12H\n\x06\x63ounts\x18\x03 \x03(\x0b\x32\x30.atoll.api.placement.v1.ClusterTally.CountsEntryR\x06\x63ounts\x1a\x39\n\x0b\x43ountsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x05R\x05value:\x02\x38\x01\"\x91\x01\n\x15\x41\x64mitDeadlinesRequest\x12\x14\n\x05shard\x18\x01 \x01(\x05R\x05shard\x12=\n\x04jobs\x18\x02 \x03(\x0b\x32\x1c.atoll.api.common.v1.JobSpecB\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\xe8\x07R\x04jobs\x12#\n\rvalidate_only\x18\x03 \x01(\x08R\x0cvalidateOnly\"W\n\x16\x41\x64mitDeadlinesResponse\x12=\n\x07\x61nswers\x18\x01 \x03(\x0b\x32#.atoll.api.common.v1.DeadlineAnswerR\x07\x61nswers\"\x12\n\x10GetStatusRequest\"\x9e\x02\n\x11GetStatusResponse\x12\x16\n\x06leader\x18\x01 \x01(\x08R\x06leader\x12%\n\x0eleader_address\x18\x02 \x01(\tR\rleaderAddress\x12\x14\n\x05\x65poch\x18\x03 \x01(\tR\x05\x65poch\x12\x16\n\x06queued\x18\x04 \x01(\x03R\x06queued\x12#\n\rlive_attempts\x18\x05 \x01(\x03R\x0cliveAttempts\x12\x16\n\x06\x63ycles\x18\x06 \x01(\x03R\x06\x63ycles\x12\x1e\n\nplacements\x18\x07 \x01(\x03R\nplacements\x12\x1c\n\trollbacks\x18\x08 \x01(\x03R\trollbacks\x12!\n\x0cplacement_ms\x18\t \x03(\x01R\x0bplacementMs\"_\n\x14\x46orgetClusterRequest\x12\x1e\n\x04name\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01R\x04name\x12\'\n\x10i_have_fenced_it\x18\x02 \x01(\x08R\riHaveFencedIt\"g\n\x15\x46orgetClusterResponse\x12#\n\rattempts_lost\x18\x01 \x01(\x05R\x0c\x61ttemptsLost\x12)\n\x10\x64\x65\x63isions_voided\x18\x02 \x01(\x05R\x0f\x64\x65\x63isionsVoided2\xb8\x03\n\x10PlacementService\x12\x63\n\nExplainJob\x12).atoll.api.placement.v1.ExplainJobRequest\x1a*.atoll.api.placement.v1.ExplainJobResponse\x12o\n\x0e\x41\x64mitDeadlines\x12-.atoll.api.placement.v1.AdmitDeadlinesRequest\x1a..atoll.api.placement.v1.AdmitDeadlinesResponse\x12`\n\tGetStatus\x12(.atoll.api.placement.v1.GetStatusRequest\x1a).atoll.api.placement.v1.GetStatusResponse\x12l\n\rForgetCluster\x12,.atoll.api.placement.v1.ForgetClusterRequest\x1a-.atoll.api.placement.v1.ForgetClusterResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&atoll/api/placement/v1/placement.proto\x12\x16\x61toll.api.placement.v1\x1a atoll/api/common/v1/common.proto\"3\n\x11\x45xplainJobRequest\x12\x1e\n\x06job_id\x18\x01 \x01(\x03\x42\x07\xbaH\x04\"\x02 \x00R\x05jobId\"\xdc\x03\n\x12\x45xplainJobResponse\x12\x33\n\x05state\x18\x01 \x01(\x0e\x32\x1d.atoll.api.common.v1.JobStateR\x05state\x12\x18\n\x07summary\x18\x02 \x01(\tR\x07summary\x12\x35\n\x07reasons\x18\x03 \x03(\x0b\x32\x1b.atoll.api.common.v1.ReasonR\x07reasons\x12>\n\x07tallies\x18\x04 \x03(\x0b\x32$.atoll.api.placement.v1.ClusterTallyR\x07tallies\x12\x1d\n\njobs_ahead\x18\x05 \x01(\x03R\tjobsAhead\x12\x13\n\x05\x61s_of\x18\x06 \x01(\x01R\x04\x61sOf\x12\x16\n\x06unread\x18\x07 \x03(\tR\x06unread\x12\x19\n\x08\x66its_now\x18\x08 \x01(\x08R\x07\x66itsNow\x12\x38\n\x07holders\x18\t \x03(\x0b\x32\x1e.atoll.api.placement.v1.HolderR\x07holders\x12-\n\x03\x65ta\x18\n \x01(\x0b\x32\x1b.atoll.api.placement.v1.EtaR\x03\x65ta\x12\x30\n\x04hold\x18\x0b \x01(\x0b\x32\x1c.atoll.api.placement.v1.HoldR\x04hold\"\xc6\x01\n\x06Holder\x12\x18\n\x07\x61ttempt\x18\x01 \x01(\tR\x07\x61ttempt\x12\x14\n\x05queue\x18\x02 \x01(\tR\x05queue\x12\x18\n\x07\x63luster\x18\x03 \x01(\tR\x07\x63luster\x12\x16\n\x06\x61mount\x18\x04 \x01(\x03R\x06\x61mount\x12\x12\n\x04unit\x18\x05 \x01(\tR\x04unit\x12\x14\n\x05nodes\x18\x06 \x01(\x05R\x05nodes\x12\x14\n\x05until\x18\x07 \x01(\x01R\x05until\x12\x1a\n\x08stopping\x18\x08 \x01(\x08R\x08stopping\"\xb2\x01\n\x03\x45ta\x12\x15\n\x06p50_at\x18\x01 \x01(\x01R\x05p50At\x12\x15\n\x06p90_at\x18\x02 \x01(\x01R\x05p90At\x12\x31\n\x15if_nothing_arrives_at\x18\x03 \x01(\x01R\x12ifNothingArrivesAt\x12\x14\n\x05\x63\x61use\x18\x04 \x01(\tR\x05\x63\x61use\x12\x1a\n\x08promised\x18\x05 \x01(\x08R\x08promised\x12\x18\n\x07\x63luster\x18\x06 \x01(\tR\x07\x63luster\"\x8a\x01\n\x04Hold\x12\x18\n\x07\x63luster\x18\x01 \x01(\tR\x07\x63luster\x12\x14\n\x05until\x18\x02 \x01(\x01R\x05until\x12\x18\n\x07victims\x18\x03 \x03(\tR\x07victims\x12\x38\n\x05tasks\x18\x04 \x03(\x0b\x32\".atoll.api.common.v1.TaskPlacementR\x05tasks\"J\n\x0ePlanJobRequest\x12\x38\n\x04spec\x18\x01 \x01(\x0b\x32\x1c.atoll.api.common.v1.JobSpecB\x06\xbaH\x03\xc8\x01\x01R\x04spec\"\x87\x04\n\x0fPlanJobResponse\x12\x18\n\x07summary\x18\x01 \x01(\tR\x07summary\x12\x19\n\x08\x66its_now\x18\x02 \x01(\x08R\x07\x66itsNow\x12\x1d\n\nnever_fits\x18\x03 \x01(\x08R\tneverFits\x12\x18\n\x07\x63luster\x18\x04 \x01(\tR\x07\x63luster\x12\x38\n\x05tasks\x18\x05 \x03(\x0b\x32\".atoll.api.common.v1.TaskPlacementR\x05tasks\x12\x38\n\x07victims\x18\x06 \x03(\x0b\x32\x1e.atoll.api.placement.v1.VictimR\x07victims\x12\x35\n\x07reasons\x18\x07 \x03(\x0b\x32\x1b.atoll.api.common.v1.ReasonR\x07reasons\x12>\n\x07tallies\x18\x08 \x03(\x0b\x32$.atoll.api.placement.v1.ClusterTallyR\x07tallies\x12\x1d\n\njobs_ahead\x18\t \x01(\x03R\tjobsAhead\x12\x38\n\x07holders\x18\n \x03(\x0b\x32\x1e.atoll.api.placement.v1.HolderR\x07holders\x12-\n\x03\x65ta\x18\x0b \x01(\x0b\x32\x1b.atoll.api.placement.v1.EtaR\x03\x65ta\x12\x13\n\x05\x61s_of\x18\x0c \x01(\x01R\x04\x61sOf\"\x87\x01\n\x06Victim\x12\x18\n\x07\x61ttempt\x18\x01 \x01(\tR\x07\x61ttempt\x12\x14\n\x05queue\x18\x02 \x01(\tR\x05queue\x12\x18\n\x07\x63luster\x18\x03 \x01(\tR\x07\x63luster\x12\x1a\n\x08priority\x18\x04 \x01(\x05R\x08priority\x12\x17\n\x07grace_s\x18\x05 \x01(\x01R\x06graceS\"2\n\x10GetSharesRequest\x12\x1e\n\x05queue\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x02R\x05queue\"d\n\x11GetSharesResponse\x12:\n\x06shares\x18\x01 \x03(\x0b\x32\".atoll.api.placement.v1.QueueShareR\x06shares\x12\x13\n\x05\x61s_of\x18\x02 \x01(\x01R\x04\x61sOf\"\x8d\x02\n\nQueueShare\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12\x16\n\x06weight\x18\x02 \x01(\x01R\x06weight\x12\x1b\n\tcpu_milli\x18\x03 \x01(\x03R\x08\x63puMilli\x12!\n\x0cmemory_bytes\x18\x04 \x01(\x03R\x0bmemoryBytes\x12\x37\n\x05kinds\x18\x05 \x03(\x0b\x32!.atoll.api.placement.v1.KindShareR\x05kinds\x12%\n\x0e\x64ominant_share\x18\x06 \x01(\x01R\rdominantShare\x12\x1d\n\npast_share\x18\x07 \x01(\x01R\tpastShare\x12\x12\n\x04\x62ias\x18\x08 \x01(\x01R\x04\x62ias\"\x87\x01\n\tKindShare\x12\x12\n\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n\x04held\x18\x02 \x01(\x03R\x04held\x12\x1a\n\x08\x64\x65served\x18\x03 \x01(\x03R\x08\x64\x65served\x12\x1a\n\x08\x62orrowed\x18\x04 \x01(\x03R\x08\x62orrowed\x12\x1a\n\x08\x63\x61pacity\x18\x05 \x01(\x03R\x08\x63\x61pacity\"4\n\x12GetPriorityRequest\x12\x1e\n\x06job_id\x18\x01 \x01(\x03\x42\x07\xbaH\x04\"\x02 \x00R\x05jobId\"\xd6\x01\n\x13GetPriorityResponse\x12\x33\n\x05state\x18\x01 \x01(\x0e\x32\x1d.atoll.api.common.v1.JobStateR\x05state\x12\x14\n\x05order\x18\x02 \x01(\tR\x05order\x12@\n\x07\x66\x61\x63tors\x18\x03 \x03(\x0b\x32&.atoll.api.placement.v1.PriorityFactorR\x07\x66\x61\x63tors\x12\x1d\n\njobs_ahead\x18\x04 \x01(\x03R\tjobsAhead\x12\x13\n\x05\x61s_of\x18\x05 \x01(\x01R\x04\x61sOf\"d\n\x0ePriorityFactor\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n\x05value\x18\x02 \x01(\x01R\x05value\x12\x12\n\x04unit\x18\x03 \x01(\tR\x04unit\x12\x14\n\x05queue\x18\x04 \x01(\tR\x05queue\"8\n\x10ListWaitsRequest\x12$\n\x07job_ids\x18\x01 \x03(\x03\x42\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\xe8\x07R\x06jobIds\"G\n\x11ListWaitsResponse\x12\x32\n\x05waits\x18\x01 \x03(\x0b\x32\x1c.atoll.api.placement.v1.WaitR\x05waits\"K\n\x04Wait\x12\x15\n\x06job_id\x18\x01 \x01(\x03R\x05jobId\x12\x12\n\x04\x63ode\x18\x02 \x01(\tR\x04\x63ode\x12\x18\n\x07message\x18\x03 \x01(\tR\x07message\"\xc3\x01\n\x0c\x43lusterTally\x12\x18\n\x07\x63luster\x18\x01 \x01(\tR\x07\x63luster\x12\x14\n\x05nodes\x18\x02 \x01(\x05R\x05nodes\x12H\n\x06\x63ounts\x18\x03 \x03(\x0b\x32\x30.atoll.api.placement.v1.ClusterTally.CountsEntryR\x06\x63ounts\x1a\x39\n\x0b\x43ountsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x05R\x05value:\x02\x38\x01\"\x91\x01\n\x15\x41\x64mitDeadlinesRequest\x12\x14\n\x05shard\x18\x01 \x01(\x05R\x05shard\x12=\n\x04jobs\x18\x02 \x03(\x0b\x32\x1c.atoll.api.common.v1.JobSpecB\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\xe8\x07R\x04jobs\x12#\n\rvalidate_only\x18\x03 \x01(\x08R\x0cvalidateOnly\"W\n\x16\x41\x64mitDeadlinesResponse\x12=\n\x07\x61nswers\x18\x01 \x03(\x0b\x32#.atoll.api.common.v1.DeadlineAnswerR\x07\x61nswers\"\x12\n\x10GetStatusRequest\"\x9e\x02\n\x11GetStatusResponse\x12\x16\n\x06leader\x18\x01 \x01(\x08R\x06leader\x12%\n\x0eleader_address\x18\x02 \x01(\tR\rleaderAddress\x12\x14\n\x05\x65poch\x18\x03 \x01(\tR\x05\x65poch\x12\x16\n\x06queued\x18\x04 \x01(\x03R\x06queued\x12#\n\rlive_attempts\x18\x05 \x01(\x03R\x0cliveAttempts\x12\x16\n\x06\x63ycles\x18\x06 \x01(\x03R\x06\x63ycles\x12\x1e\n\nplacements\x18\x07 \x01(\x03R\nplacements\x12\x1c\n\trollbacks\x18\x08 \x01(\x03R\trollbacks\x12!\n\x0cplacement_ms\x18\t \x03(\x01R\x0bplacementMs\"_\n\x14\x46orgetClusterRequest\x12\x1e\n\x04name\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01R\x04name\x12\'\n\x10i_have_fenced_it\x18\x02 \x01(\x08R\riHaveFencedIt\"g\n\x15\x46orgetClusterResponse\x12#\n\rattempts_lost\x18\x01 \x01(\x05R\x0c\x61ttemptsLost\x12)\n\x10\x64\x65\x63isions_voided\x18\x02 \x01(\x05R\x0f\x64\x65\x63isionsVoided2\xc0\x06\n\x10PlacementService\x12\x63\n\nExplainJob\x12).atoll.api.placement.v1.ExplainJobRequest\x1a*.atoll.api.placement.v1.ExplainJobResponse\x12Z\n\x07PlanJob\x12&.atoll.api.placement.v1.PlanJobRequest\x1a\'.atoll.api.placement.v1.PlanJobResponse\x12`\n\tGetShares\x12(.atoll.api.placement.v1.GetSharesRequest\x1a).atoll.api.placement.v1.GetSharesResponse\x12\x66\n\x0bGetPriority\x12*.atoll.api.placement.v1.GetPriorityRequest\x1a+.atoll.api.placement.v1.GetPriorityResponse\x12`\n\tListWaits\x12(.atoll.api.placement.v1.ListWaitsRequest\x1a).atoll.api.placement.v1.ListWaitsResponse\x12o\n\x0e\x41\x64mitDeadlines\x12-.atoll.api.placement.v1.AdmitDeadlinesRequest\x1a..atoll.api.placement.v1.AdmitDeadlinesResponse\x12`\n\tGetStatus\x12(.atoll.api.placement.v1.GetStatusRequest\x1a).atoll.api.placement.v1.GetStatusResponse\x12l\n\rForgetCluster\x12,.atoll.api.placement.v1.ForgetClusterRequest\x1a-.atoll.api.placement.v1.ForgetClusterResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,6 +34,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_EXPLAINJOBREQUEST'].fields_by_name['job_id']._loaded_options = None
   _globals['_EXPLAINJOBREQUEST'].fields_by_name['job_id']._serialized_options = b'\272H\004\"\002 \000'
+  _globals['_PLANJOBREQUEST'].fields_by_name['spec']._loaded_options = None
+  _globals['_PLANJOBREQUEST'].fields_by_name['spec']._serialized_options = b'\272H\003\310\001\001'
+  _globals['_GETSHARESREQUEST'].fields_by_name['queue']._loaded_options = None
+  _globals['_GETSHARESREQUEST'].fields_by_name['queue']._serialized_options = b'\272H\005r\003\030\200\002'
+  _globals['_GETPRIORITYREQUEST'].fields_by_name['job_id']._loaded_options = None
+  _globals['_GETPRIORITYREQUEST'].fields_by_name['job_id']._serialized_options = b'\272H\004\"\002 \000'
+  _globals['_LISTWAITSREQUEST'].fields_by_name['job_ids']._loaded_options = None
+  _globals['_LISTWAITSREQUEST'].fields_by_name['job_ids']._serialized_options = b'\272H\010\222\001\005\010\001\020\350\007'
   _globals['_CLUSTERTALLY_COUNTSENTRY']._loaded_options = None
   _globals['_CLUSTERTALLY_COUNTSENTRY']._serialized_options = b'8\001'
   _globals['_ADMITDEADLINESREQUEST'].fields_by_name['jobs']._loaded_options = None
@@ -43,23 +51,55 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_EXPLAINJOBREQUEST']._serialized_start=100
   _globals['_EXPLAINJOBREQUEST']._serialized_end=151
   _globals['_EXPLAINJOBRESPONSE']._serialized_start=154
-  _globals['_EXPLAINJOBRESPONSE']._serialized_end=475
-  _globals['_CLUSTERTALLY']._serialized_start=478
-  _globals['_CLUSTERTALLY']._serialized_end=673
-  _globals['_CLUSTERTALLY_COUNTSENTRY']._serialized_start=616
-  _globals['_CLUSTERTALLY_COUNTSENTRY']._serialized_end=673
-  _globals['_ADMITDEADLINESREQUEST']._serialized_start=676
-  _globals['_ADMITDEADLINESREQUEST']._serialized_end=821
-  _globals['_ADMITDEADLINESRESPONSE']._serialized_start=823
-  _globals['_ADMITDEADLINESRESPONSE']._serialized_end=910
-  _globals['_GETSTATUSREQUEST']._serialized_start=912
-  _globals['_GETSTATUSREQUEST']._serialized_end=930
-  _globals['_GETSTATUSRESPONSE']._serialized_start=933
-  _globals['_GETSTATUSRESPONSE']._serialized_end=1219
-  _globals['_FORGETCLUSTERREQUEST']._serialized_start=1221
-  _globals['_FORGETCLUSTERREQUEST']._serialized_end=1316
-  _globals['_FORGETCLUSTERRESPONSE']._serialized_start=1318
-  _globals['_FORGETCLUSTERRESPONSE']._serialized_end=1421
-  _globals['_PLACEMENTSERVICE']._serialized_start=1424
-  _globals['_PLACEMENTSERVICE']._serialized_end=1864
+  _globals['_EXPLAINJOBRESPONSE']._serialized_end=630
+  _globals['_HOLDER']._serialized_start=633
+  _globals['_HOLDER']._serialized_end=831
+  _globals['_ETA']._serialized_start=834
+  _globals['_ETA']._serialized_end=1012
+  _globals['_HOLD']._serialized_start=1015
+  _globals['_HOLD']._serialized_end=1153
+  _globals['_PLANJOBREQUEST']._serialized_start=1155
+  _globals['_PLANJOBREQUEST']._serialized_end=1229
+  _globals['_PLANJOBRESPONSE']._serialized_start=1232
+  _globals['_PLANJOBRESPONSE']._serialized_end=1751
+  _globals['_VICTIM']._serialized_start=1754
+  _globals['_VICTIM']._serialized_end=1889
+  _globals['_GETSHARESREQUEST']._serialized_start=1891
+  _globals['_GETSHARESREQUEST']._serialized_end=1941
+  _globals['_GETSHARESRESPONSE']._serialized_start=1943
+  _globals['_GETSHARESRESPONSE']._serialized_end=2043
+  _globals['_QUEUESHARE']._serialized_start=2046
+  _globals['_QUEUESHARE']._serialized_end=2315
+  _globals['_KINDSHARE']._serialized_start=2318
+  _globals['_KINDSHARE']._serialized_end=2453
+  _globals['_GETPRIORITYREQUEST']._serialized_start=2455
+  _globals['_GETPRIORITYREQUEST']._serialized_end=2507
+  _globals['_GETPRIORITYRESPONSE']._serialized_start=2510
+  _globals['_GETPRIORITYRESPONSE']._serialized_end=2724
+  _globals['_PRIORITYFACTOR']._serialized_start=2726
+  _globals['_PRIORITYFACTOR']._serialized_end=2826
+  _globals['_LISTWAITSREQUEST']._serialized_start=2828
+  _globals['_LISTWAITSREQUEST']._serialized_end=2884
+  _globals['_LISTWAITSRESPONSE']._serialized_start=2886
+  _globals['_LISTWAITSRESPONSE']._serialized_end=2957
+  _globals['_WAIT']._serialized_start=2959
+  _globals['_WAIT']._serialized_end=3034
+  _globals['_CLUSTERTALLY']._serialized_start=3037
+  _globals['_CLUSTERTALLY']._serialized_end=3232
+  _globals['_CLUSTERTALLY_COUNTSENTRY']._serialized_start=3175
+  _globals['_CLUSTERTALLY_COUNTSENTRY']._serialized_end=3232
+  _globals['_ADMITDEADLINESREQUEST']._serialized_start=3235
+  _globals['_ADMITDEADLINESREQUEST']._serialized_end=3380
+  _globals['_ADMITDEADLINESRESPONSE']._serialized_start=3382
+  _globals['_ADMITDEADLINESRESPONSE']._serialized_end=3469
+  _globals['_GETSTATUSREQUEST']._serialized_start=3471
+  _globals['_GETSTATUSREQUEST']._serialized_end=3489
+  _globals['_GETSTATUSRESPONSE']._serialized_start=3492
+  _globals['_GETSTATUSRESPONSE']._serialized_end=3778
+  _globals['_FORGETCLUSTERREQUEST']._serialized_start=3780
+  _globals['_FORGETCLUSTERREQUEST']._serialized_end=3875
+  _globals['_FORGETCLUSTERRESPONSE']._serialized_start=3877
+  _globals['_FORGETCLUSTERRESPONSE']._serialized_end=3980
+  _globals['_PLACEMENTSERVICE']._serialized_start=3983
+  _globals['_PLACEMENTSERVICE']._serialized_end=4815
 # @@protoc_insertion_point(module_scope)

@@ -55,6 +55,9 @@ class ExplainJobResponse(_message.Message):
     AS_OF_FIELD_NUMBER: _builtins.int
     UNREAD_FIELD_NUMBER: _builtins.int
     FITS_NOW_FIELD_NUMBER: _builtins.int
+    HOLDERS_FIELD_NUMBER: _builtins.int
+    ETA_FIELD_NUMBER: _builtins.int
+    HOLD_FIELD_NUMBER: _builtins.int
     state: _common_pb2.JobState.ValueType
     """State of the job."""
     summary: _builtins.str
@@ -77,6 +80,18 @@ class ExplainJobResponse(_message.Message):
     def unread(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What could not be read."""
 
+    @_builtins.property
+    def holders(self) -> _containers.RepeatedCompositeFieldContainer[Global___Holder]:
+        """Running work that holds what it needs, the first to end first."""
+
+    @_builtins.property
+    def eta(self) -> Global___Eta:
+        """When it will start by present knowledge; not given: nobody can tell."""
+
+    @_builtins.property
+    def hold(self) -> Global___Hold:
+        """What is held for it until its victims have ended; not given: nothing is."""
+
     def __init__(
         self,
         *,
@@ -88,14 +103,601 @@ class ExplainJobResponse(_message.Message):
         as_of: _builtins.float = ...,
         unread: _abc.Iterable[_builtins.str] | None = ...,
         fits_now: _builtins.bool = ...,
+        holders: _abc.Iterable[Global___Holder] | None = ...,
+        eta: Global___Eta | None = ...,
+        hold: Global___Hold | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["eta", b"eta", "hold", b"hold"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "fits_now", b"fits_now", "jobs_ahead", b"jobs_ahead", "reasons", b"reasons", "state", b"state", "summary", b"summary", "tallies", b"tallies", "unread", b"unread"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "eta", b"eta", "fits_now", b"fits_now", "hold", b"hold", "holders", b"holders", "jobs_ahead", b"jobs_ahead", "reasons", b"reasons", "state", b"state", "summary", b"summary", "tallies", b"tallies", "unread", b"unread"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ExplainJobResponse: _TypeAlias = ExplainJobResponse  # noqa: Y015
+
+@_typing.final
+class Holder(_message.Message):
+    """Running work that holds what a job needs."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    QUEUE_FIELD_NUMBER: _builtins.int
+    CLUSTER_FIELD_NUMBER: _builtins.int
+    AMOUNT_FIELD_NUMBER: _builtins.int
+    UNIT_FIELD_NUMBER: _builtins.int
+    NODES_FIELD_NUMBER: _builtins.int
+    UNTIL_FIELD_NUMBER: _builtins.int
+    STOPPING_FIELD_NUMBER: _builtins.int
+    attempt: _builtins.str
+    """Attempt, such as `1042.1`."""
+    queue: _builtins.str
+    """Its queue."""
+    cluster: _builtins.str
+    """Its cluster."""
+    amount: _builtins.int
+    """How much it holds of the kinds that are asked for."""
+    unit: _builtins.str
+    """`blocks` (100 a device), or `milli-CPU` for jobs without accelerators."""
+    nodes: _builtins.int
+    """Nodes that it is on."""
+    until: _builtins.float
+    """Unix seconds at which it ends at the latest; 0: it has no time limit."""
+    stopping: _builtins.bool
+    """True: it was told to stop."""
+    def __init__(
+        self,
+        *,
+        attempt: _builtins.str = ...,
+        queue: _builtins.str = ...,
+        cluster: _builtins.str = ...,
+        amount: _builtins.int = ...,
+        unit: _builtins.str = ...,
+        nodes: _builtins.int = ...,
+        until: _builtins.float = ...,
+        stopping: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["amount", b"amount", "attempt", b"attempt", "cluster", b"cluster", "nodes", b"nodes", "queue", b"queue", "stopping", b"stopping", "unit", b"unit", "until", b"until"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Holder: _TypeAlias = Holder  # noqa: Y015
+
+@_typing.final
+class Eta(_message.Message):
+    """A forecast of a start."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    P50_AT_FIELD_NUMBER: _builtins.int
+    P90_AT_FIELD_NUMBER: _builtins.int
+    IF_NOTHING_ARRIVES_AT_FIELD_NUMBER: _builtins.int
+    CAUSE_FIELD_NUMBER: _builtins.int
+    PROMISED_FIELD_NUMBER: _builtins.int
+    CLUSTER_FIELD_NUMBER: _builtins.int
+    p50_at: _builtins.float
+    """Unix seconds, with even chances of being earlier or later."""
+    p90_at: _builtins.float
+    """Unix seconds that nine of ten such jobs keep."""
+    if_nothing_arrives_at: _builtins.float
+    """Unix seconds if no other job is submitted any more."""
+    cause: _builtins.str
+    """What it waits for."""
+    promised: _builtins.bool
+    """True: a promise (a reservation of its own), not a forecast."""
+    cluster: _builtins.str
+    """Cluster in which it would start."""
+    def __init__(
+        self,
+        *,
+        p50_at: _builtins.float = ...,
+        p90_at: _builtins.float = ...,
+        if_nothing_arrives_at: _builtins.float = ...,
+        cause: _builtins.str = ...,
+        promised: _builtins.bool = ...,
+        cluster: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cause", b"cause", "cluster", b"cluster", "if_nothing_arrives_at", b"if_nothing_arrives_at", "p50_at", b"p50_at", "p90_at", b"p90_at", "promised", b"promised"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Eta: _TypeAlias = Eta  # noqa: Y015
+
+@_typing.final
+class Hold(_message.Message):
+    """Capacity that is held for a job."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLUSTER_FIELD_NUMBER: _builtins.int
+    UNTIL_FIELD_NUMBER: _builtins.int
+    VICTIMS_FIELD_NUMBER: _builtins.int
+    TASKS_FIELD_NUMBER: _builtins.int
+    cluster: _builtins.str
+    """Cluster."""
+    until: _builtins.float
+    """Unix seconds at which the hold ends."""
+    @_builtins.property
+    def victims(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Attempts that were told to stop for it."""
+
+    @_builtins.property
+    def tasks(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.TaskPlacement]:
+        """Exactly what it will take."""
+
+    def __init__(
+        self,
+        *,
+        cluster: _builtins.str = ...,
+        until: _builtins.float = ...,
+        victims: _abc.Iterable[_builtins.str] | None = ...,
+        tasks: _abc.Iterable[_common_pb2.TaskPlacement] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cluster", b"cluster", "tasks", b"tasks", "until", b"until", "victims", b"victims"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Hold: _TypeAlias = Hold  # noqa: Y015
+
+@_typing.final
+class PlanJobRequest(_message.Message):
+    """Asks for a dry run."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SPEC_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def spec(self) -> _common_pb2.JobSpec:
+        """The job; an array stands for one of its members, names of other jobs are not looked up."""
+
+    def __init__(
+        self,
+        *,
+        spec: _common_pb2.JobSpec | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["spec", b"spec"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["spec", b"spec"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PlanJobRequest: _TypeAlias = PlanJobRequest  # noqa: Y015
+
+@_typing.final
+class PlanJobResponse(_message.Message):
+    """What would become of it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUMMARY_FIELD_NUMBER: _builtins.int
+    FITS_NOW_FIELD_NUMBER: _builtins.int
+    NEVER_FITS_FIELD_NUMBER: _builtins.int
+    CLUSTER_FIELD_NUMBER: _builtins.int
+    TASKS_FIELD_NUMBER: _builtins.int
+    VICTIMS_FIELD_NUMBER: _builtins.int
+    REASONS_FIELD_NUMBER: _builtins.int
+    TALLIES_FIELD_NUMBER: _builtins.int
+    JOBS_AHEAD_FIELD_NUMBER: _builtins.int
+    HOLDERS_FIELD_NUMBER: _builtins.int
+    ETA_FIELD_NUMBER: _builtins.int
+    AS_OF_FIELD_NUMBER: _builtins.int
+    summary: _builtins.str
+    """One sentence."""
+    fits_now: _builtins.bool
+    """True: there is room for it now."""
+    never_fits: _builtins.bool
+    """True: even if nothing else ran there would be no place for it."""
+    cluster: _builtins.str
+    """Where it would go, now or once its victims have ended; empty: nowhere for now."""
+    jobs_ahead: _builtins.int
+    """Jobs that are before it in the order."""
+    as_of: _builtins.float
+    """Unix seconds of the snapshot."""
+    @_builtins.property
+    def tasks(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.TaskPlacement]:
+        """Its tasks there."""
+
+    @_builtins.property
+    def victims(self) -> _containers.RepeatedCompositeFieldContainer[Global___Victim]:
+        """Who would be stopped for it."""
+
+    @_builtins.property
+    def reasons(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Reason]:
+        """All blockers, the strongest first."""
+
+    @_builtins.property
+    def tallies(self) -> _containers.RepeatedCompositeFieldContainer[Global___ClusterTally]:
+        """Nodes by reason, a tally per cluster."""
+
+    @_builtins.property
+    def holders(self) -> _containers.RepeatedCompositeFieldContainer[Global___Holder]:
+        """Running work that holds what it needs, the first to end first."""
+
+    @_builtins.property
+    def eta(self) -> Global___Eta:
+        """When it would start by present knowledge; not given: nobody can tell."""
+
+    def __init__(
+        self,
+        *,
+        summary: _builtins.str = ...,
+        fits_now: _builtins.bool = ...,
+        never_fits: _builtins.bool = ...,
+        cluster: _builtins.str = ...,
+        tasks: _abc.Iterable[_common_pb2.TaskPlacement] | None = ...,
+        victims: _abc.Iterable[Global___Victim] | None = ...,
+        reasons: _abc.Iterable[_common_pb2.Reason] | None = ...,
+        tallies: _abc.Iterable[Global___ClusterTally] | None = ...,
+        jobs_ahead: _builtins.int = ...,
+        holders: _abc.Iterable[Global___Holder] | None = ...,
+        eta: Global___Eta | None = ...,
+        as_of: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["eta", b"eta"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "cluster", b"cluster", "eta", b"eta", "fits_now", b"fits_now", "holders", b"holders", "jobs_ahead", b"jobs_ahead", "never_fits", b"never_fits", "reasons", b"reasons", "summary", b"summary", "tallies", b"tallies", "tasks", b"tasks", "victims", b"victims"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PlanJobResponse: _TypeAlias = PlanJobResponse  # noqa: Y015
+
+@_typing.final
+class Victim(_message.Message):
+    """A run that would be stopped for a job."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    QUEUE_FIELD_NUMBER: _builtins.int
+    CLUSTER_FIELD_NUMBER: _builtins.int
+    PRIORITY_FIELD_NUMBER: _builtins.int
+    GRACE_S_FIELD_NUMBER: _builtins.int
+    attempt: _builtins.str
+    """Attempt, such as `1042.1`."""
+    queue: _builtins.str
+    """Its queue."""
+    cluster: _builtins.str
+    """Its cluster."""
+    priority: _builtins.int
+    """Its priority."""
+    grace_s: _builtins.float
+    """Seconds that it may take to end."""
+    def __init__(
+        self,
+        *,
+        attempt: _builtins.str = ...,
+        queue: _builtins.str = ...,
+        cluster: _builtins.str = ...,
+        priority: _builtins.int = ...,
+        grace_s: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "cluster", b"cluster", "grace_s", b"grace_s", "priority", b"priority", "queue", b"queue"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Victim: _TypeAlias = Victim  # noqa: Y015
+
+@_typing.final
+class GetSharesRequest(_message.Message):
+    """Asks for shares."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUEUE_FIELD_NUMBER: _builtins.int
+    queue: _builtins.str
+    """Queue and everything below it; empty: all."""
+    def __init__(
+        self,
+        *,
+        queue: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["queue", b"queue"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetSharesRequest: _TypeAlias = GetSharesRequest  # noqa: Y015
+
+@_typing.final
+class GetSharesResponse(_message.Message):
+    """Shares as of one snapshot."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SHARES_FIELD_NUMBER: _builtins.int
+    AS_OF_FIELD_NUMBER: _builtins.int
+    as_of: _builtins.float
+    """Unix seconds of the snapshot."""
+    @_builtins.property
+    def shares(self) -> _containers.RepeatedCompositeFieldContainer[Global___QueueShare]:
+        """By name."""
+
+    def __init__(
+        self,
+        *,
+        shares: _abc.Iterable[Global___QueueShare] | None = ...,
+        as_of: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "shares", b"shares"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetSharesResponse: _TypeAlias = GetSharesResponse  # noqa: Y015
+
+@_typing.final
+class QueueShare(_message.Message):
+    """A queue as the order sees it; what is below it counts for it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUEUE_FIELD_NUMBER: _builtins.int
+    WEIGHT_FIELD_NUMBER: _builtins.int
+    CPU_MILLI_FIELD_NUMBER: _builtins.int
+    MEMORY_BYTES_FIELD_NUMBER: _builtins.int
+    KINDS_FIELD_NUMBER: _builtins.int
+    DOMINANT_SHARE_FIELD_NUMBER: _builtins.int
+    PAST_SHARE_FIELD_NUMBER: _builtins.int
+    BIAS_FIELD_NUMBER: _builtins.int
+    queue: _builtins.str
+    """Name."""
+    weight: _builtins.float
+    """Its part of what siblings borrow."""
+    cpu_milli: _builtins.int
+    """CPU in thousandths of a core that it holds."""
+    memory_bytes: _builtins.int
+    """Memory in bytes that it holds."""
+    dominant_share: _builtins.float
+    """Dominant share of the whole, now, before its weight."""
+    past_share: _builtins.float
+    """Dominant share of the whole over the past, decayed."""
+    bias: _builtins.float
+    """What its past adds to its share while it holds more than it deserves."""
+    @_builtins.property
+    def kinds(self) -> _containers.RepeatedCompositeFieldContainer[Global___KindShare]:
+        """Devices that it holds or deserves, by kind."""
+
+    def __init__(
+        self,
+        *,
+        queue: _builtins.str = ...,
+        weight: _builtins.float = ...,
+        cpu_milli: _builtins.int = ...,
+        memory_bytes: _builtins.int = ...,
+        kinds: _abc.Iterable[Global___KindShare] | None = ...,
+        dominant_share: _builtins.float = ...,
+        past_share: _builtins.float = ...,
+        bias: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bias", b"bias", "cpu_milli", b"cpu_milli", "dominant_share", b"dominant_share", "kinds", b"kinds", "memory_bytes", b"memory_bytes", "past_share", b"past_share", "queue", b"queue", "weight", b"weight"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___QueueShare: _TypeAlias = QueueShare  # noqa: Y015
+
+@_typing.final
+class KindShare(_message.Message):
+    """A queue's devices of one kind, in blocks (100 a device)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    HELD_FIELD_NUMBER: _builtins.int
+    DESERVED_FIELD_NUMBER: _builtins.int
+    BORROWED_FIELD_NUMBER: _builtins.int
+    CAPACITY_FIELD_NUMBER: _builtins.int
+    kind: _builtins.str
+    """Kind."""
+    held: _builtins.int
+    """Held by running work."""
+    deserved: _builtins.int
+    """What it may always claim back."""
+    borrowed: _builtins.int
+    """Held beyond what it deserves."""
+    capacity: _builtins.int
+    """What there is of the kind in all clusters."""
+    def __init__(
+        self,
+        *,
+        kind: _builtins.str = ...,
+        held: _builtins.int = ...,
+        deserved: _builtins.int = ...,
+        borrowed: _builtins.int = ...,
+        capacity: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["borrowed", b"borrowed", "capacity", b"capacity", "deserved", b"deserved", "held", b"held", "kind", b"kind"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___KindShare: _TypeAlias = KindShare  # noqa: Y015
+
+@_typing.final
+class GetPriorityRequest(_message.Message):
+    """Asks for the factors of one job."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    JOB_ID_FIELD_NUMBER: _builtins.int
+    job_id: _builtins.int
+    """The job."""
+    def __init__(
+        self,
+        *,
+        job_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["job_id", b"job_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetPriorityRequest: _TypeAlias = GetPriorityRequest  # noqa: Y015
+
+@_typing.final
+class GetPriorityResponse(_message.Message):
+    """Factors as of one snapshot."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATE_FIELD_NUMBER: _builtins.int
+    ORDER_FIELD_NUMBER: _builtins.int
+    FACTORS_FIELD_NUMBER: _builtins.int
+    JOBS_AHEAD_FIELD_NUMBER: _builtins.int
+    AS_OF_FIELD_NUMBER: _builtins.int
+    state: _common_pb2.JobState.ValueType
+    """State of the job; only queued jobs have factors."""
+    order: _builtins.str
+    """Name of the order, such as `fair_share`."""
+    jobs_ahead: _builtins.int
+    """Jobs of higher priority, or of the same and submitted earlier, over all queues."""
+    as_of: _builtins.float
+    """Unix seconds of the snapshot."""
+    @_builtins.property
+    def factors(self) -> _containers.RepeatedCompositeFieldContainer[Global___PriorityFactor]:
+        """In the order in which they are compared."""
+
+    def __init__(
+        self,
+        *,
+        state: _common_pb2.JobState.ValueType = ...,
+        order: _builtins.str = ...,
+        factors: _abc.Iterable[Global___PriorityFactor] | None = ...,
+        jobs_ahead: _builtins.int = ...,
+        as_of: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "factors", b"factors", "jobs_ahead", b"jobs_ahead", "order", b"order", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetPriorityResponse: _TypeAlias = GetPriorityResponse  # noqa: Y015
+
+@_typing.final
+class PriorityFactor(_message.Message):
+    """One factor of a job's place."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    UNIT_FIELD_NUMBER: _builtins.int
+    QUEUE_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Name."""
+    value: _builtins.float
+    """Effective value, its weight included."""
+    unit: _builtins.str
+    """`s`: seconds by which it is brought forward in its queue; empty: a plain number."""
+    queue: _builtins.str
+    """Queue that it is of; empty: of the job itself."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        value: _builtins.float = ...,
+        unit: _builtins.str = ...,
+        queue: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "queue", b"queue", "unit", b"unit", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PriorityFactor: _TypeAlias = PriorityFactor  # noqa: Y015
+
+@_typing.final
+class ListWaitsRequest(_message.Message):
+    """Asks why jobs wait."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    JOB_IDS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def job_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The jobs; those that are not queued are left out of the answer."""
+
+    def __init__(
+        self,
+        *,
+        job_ids: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["job_ids", b"job_ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListWaitsRequest: _TypeAlias = ListWaitsRequest  # noqa: Y015
+
+@_typing.final
+class ListWaitsResponse(_message.Message):
+    """Reasons as they were found last."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WAITS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def waits(self) -> _containers.RepeatedCompositeFieldContainer[Global___Wait]:
+        """In the order asked."""
+
+    def __init__(
+        self,
+        *,
+        waits: _abc.Iterable[Global___Wait] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["waits", b"waits"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListWaitsResponse: _TypeAlias = ListWaitsResponse  # noqa: Y015
+
+@_typing.final
+class Wait(_message.Message):
+    """Why a job waits."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    JOB_ID_FIELD_NUMBER: _builtins.int
+    CODE_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    job_id: _builtins.int
+    """The job."""
+    code: _builtins.str
+    """Code of the strongest reason; empty: it was not tried yet."""
+    message: _builtins.str
+    """The same as a sentence."""
+    def __init__(
+        self,
+        *,
+        job_id: _builtins.int = ...,
+        code: _builtins.str = ...,
+        message: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "job_id", b"job_id", "message", b"message"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Wait: _TypeAlias = Wait  # noqa: Y015
 
 @_typing.final
 class ClusterTally(_message.Message):

@@ -40,6 +40,26 @@ class PlacementServiceStub(object):
                 request_serializer=atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.ExplainJobRequest.SerializeToString,
                 response_deserializer=atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.ExplainJobResponse.FromString,
                 _registered_method=True)
+        self.PlanJob = channel.unary_unary(
+                '/atoll.api.placement.v1.PlacementService/PlanJob',
+                request_serializer=atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.PlanJobRequest.SerializeToString,
+                response_deserializer=atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.PlanJobResponse.FromString,
+                _registered_method=True)
+        self.GetShares = channel.unary_unary(
+                '/atoll.api.placement.v1.PlacementService/GetShares',
+                request_serializer=atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.GetSharesRequest.SerializeToString,
+                response_deserializer=atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.GetSharesResponse.FromString,
+                _registered_method=True)
+        self.GetPriority = channel.unary_unary(
+                '/atoll.api.placement.v1.PlacementService/GetPriority',
+                request_serializer=atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.GetPriorityRequest.SerializeToString,
+                response_deserializer=atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.GetPriorityResponse.FromString,
+                _registered_method=True)
+        self.ListWaits = channel.unary_unary(
+                '/atoll.api.placement.v1.PlacementService/ListWaits',
+                request_serializer=atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.ListWaitsRequest.SerializeToString,
+                response_deserializer=atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.ListWaitsResponse.FromString,
+                _registered_method=True)
         self.AdmitDeadlines = channel.unary_unary(
                 '/atoll.api.placement.v1.PlacementService/AdmitDeadlines',
                 request_serializer=atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.AdmitDeadlinesRequest.SerializeToString,
@@ -63,6 +83,34 @@ class PlacementServiceServicer(object):
 
     def ExplainJob(self, request, context):
         """Why a job waits, or where it is.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PlanJob(self, request, context):
+        """Dry run: what would become of a job that is submitted now. Nothing is submitted.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetShares(self, request, context):
+        """What queues hold, deserve and borrow.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetPriority(self, request, context):
+        """What the order of the queue makes of one job.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListWaits(self, request, context):
+        """Why queued jobs wait, in a few words each, as of the last cycles that tried them.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -97,6 +145,26 @@ def add_PlacementServiceServicer_to_server(servicer, server):
                     servicer.ExplainJob,
                     request_deserializer=atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.ExplainJobRequest.FromString,
                     response_serializer=atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.ExplainJobResponse.SerializeToString,
+            ),
+            'PlanJob': grpc.unary_unary_rpc_method_handler(
+                    servicer.PlanJob,
+                    request_deserializer=atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.PlanJobRequest.FromString,
+                    response_serializer=atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.PlanJobResponse.SerializeToString,
+            ),
+            'GetShares': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetShares,
+                    request_deserializer=atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.GetSharesRequest.FromString,
+                    response_serializer=atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.GetSharesResponse.SerializeToString,
+            ),
+            'GetPriority': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetPriority,
+                    request_deserializer=atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.GetPriorityRequest.FromString,
+                    response_serializer=atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.GetPriorityResponse.SerializeToString,
+            ),
+            'ListWaits': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListWaits,
+                    request_deserializer=atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.ListWaitsRequest.FromString,
+                    response_serializer=atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.ListWaitsResponse.SerializeToString,
             ),
             'AdmitDeadlines': grpc.unary_unary_rpc_method_handler(
                     servicer.AdmitDeadlines,
@@ -142,6 +210,114 @@ class PlacementService(object):
             '/atoll.api.placement.v1.PlacementService/ExplainJob',
             atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.ExplainJobRequest.SerializeToString,
             atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.ExplainJobResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PlanJob(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/atoll.api.placement.v1.PlacementService/PlanJob',
+            atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.PlanJobRequest.SerializeToString,
+            atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.PlanJobResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetShares(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/atoll.api.placement.v1.PlacementService/GetShares',
+            atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.GetSharesRequest.SerializeToString,
+            atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.GetSharesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetPriority(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/atoll.api.placement.v1.PlacementService/GetPriority',
+            atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.GetPriorityRequest.SerializeToString,
+            atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.GetPriorityResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListWaits(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/atoll.api.placement.v1.PlacementService/ListWaits',
+            atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.ListWaitsRequest.SerializeToString,
+            atoll_dot_api_dot_placement_dot_v1_dot_placement__pb2.ListWaitsResponse.FromString,
             options,
             channel_credentials,
             insecure,

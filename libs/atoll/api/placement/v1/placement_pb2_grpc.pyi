@@ -35,6 +35,14 @@ class PlacementServiceStub:
     def __new__(cls, channel: _aio.Channel) -> PlacementServiceAsyncStub: ...
     ExplainJob: _grpc.UnaryUnaryMultiCallable[_placement_pb2.ExplainJobRequest, _placement_pb2.ExplainJobResponse]
     """Why a job waits, or where it is."""
+    PlanJob: _grpc.UnaryUnaryMultiCallable[_placement_pb2.PlanJobRequest, _placement_pb2.PlanJobResponse]
+    """Dry run: what would become of a job that is submitted now. Nothing is submitted."""
+    GetShares: _grpc.UnaryUnaryMultiCallable[_placement_pb2.GetSharesRequest, _placement_pb2.GetSharesResponse]
+    """What queues hold, deserve and borrow."""
+    GetPriority: _grpc.UnaryUnaryMultiCallable[_placement_pb2.GetPriorityRequest, _placement_pb2.GetPriorityResponse]
+    """What the order of the queue makes of one job."""
+    ListWaits: _grpc.UnaryUnaryMultiCallable[_placement_pb2.ListWaitsRequest, _placement_pb2.ListWaitsResponse]
+    """Why queued jobs wait, in a few words each, as of the last cycles that tried them."""
     AdmitDeadlines: _grpc.UnaryUnaryMultiCallable[_placement_pb2.AdmitDeadlinesRequest, _placement_pb2.AdmitDeadlinesResponse]
     """Whether jobs that are about to be submitted would meet their deadlines; those that are
     guaranteed one have what they need kept for a while, until the jobs are there.
@@ -51,6 +59,14 @@ class PlacementServiceAsyncStub(PlacementServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     ExplainJob: _aio.UnaryUnaryMultiCallable[_placement_pb2.ExplainJobRequest, _placement_pb2.ExplainJobResponse]  # type: ignore[assignment]
     """Why a job waits, or where it is."""
+    PlanJob: _aio.UnaryUnaryMultiCallable[_placement_pb2.PlanJobRequest, _placement_pb2.PlanJobResponse]  # type: ignore[assignment]
+    """Dry run: what would become of a job that is submitted now. Nothing is submitted."""
+    GetShares: _aio.UnaryUnaryMultiCallable[_placement_pb2.GetSharesRequest, _placement_pb2.GetSharesResponse]  # type: ignore[assignment]
+    """What queues hold, deserve and borrow."""
+    GetPriority: _aio.UnaryUnaryMultiCallable[_placement_pb2.GetPriorityRequest, _placement_pb2.GetPriorityResponse]  # type: ignore[assignment]
+    """What the order of the queue makes of one job."""
+    ListWaits: _aio.UnaryUnaryMultiCallable[_placement_pb2.ListWaitsRequest, _placement_pb2.ListWaitsResponse]  # type: ignore[assignment]
+    """Why queued jobs wait, in a few words each, as of the last cycles that tried them."""
     AdmitDeadlines: _aio.UnaryUnaryMultiCallable[_placement_pb2.AdmitDeadlinesRequest, _placement_pb2.AdmitDeadlinesResponse]  # type: ignore[assignment]
     """Whether jobs that are about to be submitted would meet their deadlines; those that are
     guaranteed one have what they need kept for a while, until the jobs are there.
@@ -70,6 +86,38 @@ class PlacementServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_placement_pb2.ExplainJobResponse, _abc.Awaitable[_placement_pb2.ExplainJobResponse]]:
         """Why a job waits, or where it is."""
+
+    @_abc_1.abstractmethod
+    def PlanJob(
+        self,
+        request: _placement_pb2.PlanJobRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_placement_pb2.PlanJobResponse, _abc.Awaitable[_placement_pb2.PlanJobResponse]]:
+        """Dry run: what would become of a job that is submitted now. Nothing is submitted."""
+
+    @_abc_1.abstractmethod
+    def GetShares(
+        self,
+        request: _placement_pb2.GetSharesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_placement_pb2.GetSharesResponse, _abc.Awaitable[_placement_pb2.GetSharesResponse]]:
+        """What queues hold, deserve and borrow."""
+
+    @_abc_1.abstractmethod
+    def GetPriority(
+        self,
+        request: _placement_pb2.GetPriorityRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_placement_pb2.GetPriorityResponse, _abc.Awaitable[_placement_pb2.GetPriorityResponse]]:
+        """What the order of the queue makes of one job."""
+
+    @_abc_1.abstractmethod
+    def ListWaits(
+        self,
+        request: _placement_pb2.ListWaitsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_placement_pb2.ListWaitsResponse, _abc.Awaitable[_placement_pb2.ListWaitsResponse]]:
+        """Why queued jobs wait, in a few words each, as of the last cycles that tried them."""
 
     @_abc_1.abstractmethod
     def AdmitDeadlines(
