@@ -20,6 +20,8 @@ from atoll.core.engine.deadlines.terms import (
 from atoll.core.model.deadline import Chance
 
 POLICIES: Final = {"atoll": ATOLL, "elasticflow": ELASTICFLOW}
+MOST_THOROUGH: Final = 8
+"""Waiting jobs for whom all plans are made anew when devices came free; others only if they fit."""
 SLOT_S: Final = 60
 """ElasticFlow decides once a minute, as in the published runs; the book decides at each event."""
 
@@ -129,8 +131,9 @@ class _Run:
             self._tick()
 
     def _try_again(self, now: int) -> None:
-        for job in sorted(self._waiting.values(), key=lambda job: (job.work, job.id)):
-            answer = self._book.admit(job, now, thorough=False)
+        waiting = sorted(self._waiting.values(), key=lambda job: (job.work, job.id))
+        for place, job in enumerate(waiting):
+            answer = self._book.admit(job, now, thorough=place < MOST_THOROUGH)
             if answer.chance is not Chance.LIKELY:
                 del self._waiting[job.id]
 

@@ -45,7 +45,7 @@ from atoll.core.model.deadline import Chance
 
 ATOLL: Final = BookPolicy(how=CHEAPEST)
 """Plans stay as they are unless a new job needs another; changes are paid for in the plan."""
-ELASTICFLOW: Final = BookPolicy(how=SMALLEST, knee=1.0, reserve=0.0, replans=True)
+ELASTICFLOW: Final = BookPolicy(how=SMALLEST, knee=0.0, reserve=0.0, replans=True)
 """Minimum satisfactory shares anew at each event, the rest to the largest gain (ASPLOS'23)."""
 
 

@@ -21,8 +21,8 @@ def grow(
 ) -> int:
     """Let jobs of `order` be larger from `now` on, by at most `spare` devices: how many times.
 
-    `order`: ties go to the first. `knee`: a size counts only when it is faster
-    than the one before by this factor. A plan is only ever replaced by one that
+    `order`: ties go to the first. `knee`: a size counts only while each device
+    more does this part of what those before do on average. A plan is only ever replaced by one that
     ends earlier and stays at its size.
     """
     grown, before = 0, -1
@@ -57,7 +57,7 @@ def _best_size(
     step = step_at(profile, now)
     for new in range(at + 1, rows.sizes[row]):
         more = rows.size[row, new] - rows.size[row, at]
-        if more > spare or rows.rate[row, new] < knee * rows.rate[row, new - 1]:
+        if more > spare or _worth(rows, row, new) < knee:
             break
         end = _end_at(rows, row, now, new)
         earlier = (rows.end[row] - end) / more
@@ -65,6 +65,14 @@ def _best_size(
             best, wanted = earlier, new
     book(profile, rows, row, now, 1)
     return best, wanted
+
+
+@njit(cache=True, nogil=True)
+def _worth(rows: Rows, row: int, size: int) -> float:
+    """What each device more does, beside the mean of those before: 1 where it scales evenly."""
+    before = rows.rate[row, size - 1] / rows.size[row, size - 1]
+    rate = rows.rate[row, size] - rows.rate[row, size - 1]
+    return float(rate / (rows.size[row, size] - rows.size[row, size - 1]) / before)
 
 
 @njit(cache=True, nogil=True)

@@ -63,8 +63,8 @@ class BookPolicy:
 
     how: int
     """CHEAPEST, KEEP or SMALLEST of the plan kernels: what a plan made anew looks like."""
-    knee: float = 1.05
-    """Spare devices go to a size only when it is faster than the one before by this factor."""
+    knee: float = 0.5
+    """Spare devices go to a job while each does this part of what those it has do on average."""
     reserve: float = 0.25
     """Share of the devices that is not lent, for those who come next."""
     replans: bool = False
