@@ -50,6 +50,23 @@ async def test_a_node_that_dies_ends_its_gangs_whole_and_once(
     assert dispatch.end_of(attempt(3)).reason is ReasonCode.NODE_ABSENT
 
 
+async def test_a_gang_of_which_several_nodes_die_at_once_ends_once(
+    dispatch: FakeDispatch, agent: Running
+) -> None:
+    await agent.start()
+    dispatch.start_attempt(attempt(1), job(60), on(0, 1, 2))
+    dispatch.push()
+    await dispatch.until(lambda: dispatch.events(attempt(1)) == [STARTED])
+    await broken(agent, nodes={"n-0001": {"down": True}, "n-0002": {"gone": True}})
+    await dispatch.until(lambda: dispatch.ended(attempt(1)))
+    assert dispatch.end_of(attempt(1)).reason is ReasonCode.NODE_DIED
+    await broken(agent)
+    dispatch.start_attempt(attempt(2), job(), on(0, 1, 2))
+    dispatch.push()
+    await dispatch.until(lambda: dispatch.ended(attempt(2)))
+    assert dispatch.end_of(attempt(2)).exit_code == 0
+
+
 @pytest.mark.parametrize(
     "fault", [{"fail_bind": True}, {"hang": True}], ids=["fails to bind", "hangs"]
 )

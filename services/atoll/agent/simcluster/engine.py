@@ -142,9 +142,9 @@ class Engine:
             await self._ledger.append(entry)
 
     def kill(self, attempts: Iterable[AttemptId]) -> None:
-        """A node of these runs died."""
+        """Nodes of these runs died: of one run perhaps several."""
         now = self.now()
-        runs = [self.live[attempt] for attempt in attempts if attempt in self.live]
+        runs = [self.live[a] for a in dict.fromkeys(attempts) if a in self.live]
         self._write([self._end(run, "NODE_DIED", now) for run in runs if not run.partial])
 
     def renew_lease(self, valid_until: float) -> None:
