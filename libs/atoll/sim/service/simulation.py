@@ -1,11 +1,12 @@
 """Runs a scenario through the real services, and ends when all work has, or something is wrong."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -47,11 +48,11 @@ class Result:
 
     record: Record
     violation: Violation | None
-    happened: dict[str, int] = field(default_factory=dict)
+    happened: Counter[str] = field(default_factory=Counter)
     """Faults by name."""
-    hit: dict[str, int] = field(default_factory=dict)
+    hit: Counter[str] = field(default_factory=Counter)
     """What they did."""
-    ended: dict[str, int] = field(default_factory=dict)
+    ended: Counter[str] = field(default_factory=Counter)
     """Runs by how they ended."""
     refused: int = 0
     turns: int = 0
@@ -105,7 +106,9 @@ class Simulation:
 
     def _build(self) -> None:
         scenario, seed = self._scenario, self._scenario.seed
-        self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._unheard)
+        self._broken: asyncio.Future[None] = loop.create_future()
         self._all_over = asyncio.Event()
         self._clock = SimClock()
         ids = SimIds(np.random.default_rng((seed, 0)))
@@ -201,7 +204,8 @@ class Simulation:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._scenario.settle):
                     await self._all_over.wait()
-        self._record.ended = self._story.now
+        ends = [job.ended or self._story.now for job in self._record.jobs.values()]
+        self._record.ended = max(ends, default=self._story.now)
         await self._clock.sleep(QUIET_S)
         acknowledged = self._users.acknowledged
         check_end(
@@ -263,6 +267,12 @@ class Simulation:
                     found = await audit(leader)
                 self._court.require(not found, LEDGER, *found[:3])
 
+    def _unheard(self, loop: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
+        """A task failed, and nobody was there to hear of it."""
+        error = context.get("exception")
+        if not isinstance(error, asyncio.CancelledError):
+            self._court.accuse(NO_MISHAP, f"{context['message']}: {error!r}")
+
     def _break(self) -> None:
         if not self._broken.done():
             self._broken.set_result(None)
@@ -273,9 +283,9 @@ class Simulation:
         return Result(
             record=self._record,
             violation=self._court.first,
-            happened=dict(sorted(faults.happened.items())),
-            hit=dict(sorted(faults.hit.items())),
-            ended=dict(sorted(self._truth.ended.items())),
+            happened=Counter(dict(sorted(faults.happened.items()))),
+            hit=Counter(dict(sorted(faults.hit.items()))),
+            ended=Counter(dict(sorted(self._truth.ended.items()))),
             refused=self._users.refused,
             turns=getattr(loop, "turns", 0),
             checks=self._rules.checked + self._truth.checked,

@@ -19,12 +19,13 @@ from atoll.submission.usecases.submit import Submission
 
 ACTOR: Final = Actor("sim", Tenant("default"))
 RETRY_S: Final = 1.0
-SECOND_THOUGHTS_S: Final = 3600.0
-"""Mean time from a submit to its cancellation, of those that are cancelled."""
 
 
 class Users:
-    """They try again with the same key until they have an answer, as the client library does."""
+    """They try again with the same key until they have an answer, as the client library does.
+
+    Of all jobs a share of `cancelled` is regretted, within twice the run time after the submit.
+    """
 
     def __init__(
         self, use: UseCases, rng: Generator, *, story: Story, clock: Clock, cancelled: float
@@ -42,7 +43,7 @@ class Users:
         async with asyncio.TaskGroup() as group:
             for work in works:
                 regrets = self._rng.random() < self._cancelled
-                after = float(self._rng.exponential(SECOND_THOUGHTS_S)) if regrets else None
+                after = 2 * work.run_s * float(self._rng.random()) if regrets else None
                 await self._clock.sleep(work.at - self._story.now)
                 group.create_task(self._submit(work, cancel_after=after))
 
