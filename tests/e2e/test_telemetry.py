@@ -4,6 +4,8 @@ import json
 from collections import defaultdict
 from typing import Any
 
+from atoll.core.model.ids import JobId
+from atoll.core.model.trace import job_trace
 from tests.deploy_rules.names import exported_names, names_in_rules
 from tests.e2e.load import job, quiet, value
 from tests.e2e.processes import ServiceProcess
@@ -12,7 +14,7 @@ from tests.support.waiting import eventually
 
 SERVICES = {"submission", "placement", "dispatch", "agent"}
 STEPS = [
-    "atoll.api.submission.v1.SubmissionService/SubmitJobs",
+    "submission.job",
     "placement.place",
     "dispatch.push",
     "agent.start",
@@ -28,9 +30,9 @@ async def test_the_same_ids_are_in_spans_and_logs_of_every_service(stack: Stack)
         one = await client.submit(job("traced"))
         await quiet(stack, [one.id])
     traceparent = await value(stack, "SELECT trace FROM jobs WHERE id = $1", one.id)
-    trace_id = traceparent.split("-")[1]
+    trace_id = job_trace(traceparent, JobId(one.id)).split("-")[1]
     await eventually(lambda: "dispatch.report FINISHED" in steps(stack, trace_id), within_s=10)
-    assert_the_trace_is_whole(stack, trace_id)
+    assert_the_trace_is_whole(stack, trace_id, submit=traceparent)
     assert_the_logs_agree(stack, trace_id, job_id=one.id)
     # Heartbeats tell how far an agent is, and the leader looks at them now and then.
     lag = 'atoll_placement_stream_lag_decisions{cluster="alpha"}'
@@ -38,14 +40,18 @@ async def test_the_same_ids_are_in_spans_and_logs_of_every_service(stack: Stack)
     assert_the_metrics_are_there(stack)
 
 
-def assert_the_trace_is_whole(stack: Stack, trace_id: str) -> None:
+def assert_the_trace_is_whole(stack: Stack, trace_id: str, *, submit: str) -> None:
     spans = spans_of(stack, trace_id)
     assert {s["name"] for s in spans} >= set(STEPS)
     assert {service_of(s) for s in spans} == {f"atoll-{name}" for name in SERVICES}
-    # All hang on the submit, which is the root as the client sent no trace of its own.
-    submit = next(s for s in spans if s["name"] == STEPS[0])
-    assert submit["parent_id"] is None
-    assert {s["parent_id"] for s in spans if s is not submit} == {submit["context"]["span_id"]}
+    # All hang on the first, which links to the submit.
+    first = next(s for s in spans if s["name"] == STEPS[0])
+    assert first["parent_id"] is None
+    assert {s["parent_id"] for s in spans if s is not first} == {first["context"]["span_id"]}
+    (link,) = first["links"]
+    (call,) = spans_of(stack, submit.split("-")[1])
+    assert call["name"].endswith("SubmissionService/SubmitJobs")
+    assert link["context"]["span_id"] == call["context"]["span_id"]
     begins = {s["name"]: s["start_time"] for s in reversed(spans)}
     order = ["placement.place", "dispatch.push", "agent.start", "agent.run"]
     assert sorted(order, key=lambda name: begins[name]) == order
@@ -61,6 +67,8 @@ def assert_the_logs_agree(stack: Stack, trace_id: str, *, job_id: int) -> None:
             if line.get("job_id") == job_id or job_id in line.get("job_ids", ()):
                 told[line["service"]].add(line.get("trace_id", ""))
     assert set(told) == SERVICES
+    # The submission speaks of the call, which may have many jobs.
+    del told["submission"]
     assert all(trace_id in ids for ids in told.values()), told
     assert set().union(*told.values()) <= {trace_id, ""}
 

@@ -136,3 +136,19 @@ def test_only_the_lowest_flag_says_that_a_trace_is_kept(
     trace_file: Path, flags: str, kept: bool
 ) -> None:
     assert tracing.sampled(f"{PARENT[:-2]}{flags}") is kept
+
+
+def test_the_first_span_of_a_trace_has_the_ids_that_it_was_given(tmp_path: Path) -> None:
+    path = tmp_path / "spans.jsonl"
+    # Kept though no new trace is: that was decided with the submit.
+    tracing.configure(ServiceSettings(trace_file=path, trace_ratio=0.0), "test", instance="test-1")
+    own = f"00-{'c' * 32}-{'d' * 16}-01"
+    tracing.begin("job", own=own, link=PARENT, start_ns=1_000, end_ns=2_000)
+    tracing.begin("dropped", own=f"{own[:-2]}00", link=PARENT, start_ns=1, end_ns=2)
+    tracing.record("below", parent=own, start_ns=2_000, end_ns=3_000)
+    first, below = sorted(spans(path), key=lambda span: span["start_time"])
+    assert (first["name"], first["parent_id"]) == ("job", None)
+    assert first["context"]["trace_id"] == "0x" + "c" * 32
+    assert first["context"]["span_id"] == below["parent_id"] == "0x" + "d" * 16
+    assert first["links"][0]["context"]["trace_id"] == f"0x{TRACE}"
+    assert first["links"][0]["context"]["span_id"] == "0x" + "b" * 16

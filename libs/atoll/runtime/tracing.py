@@ -6,6 +6,7 @@ paths, `record` writes a span after the fact, and only for a trace that is kept.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Final
 
@@ -14,9 +15,16 @@ from opentelemetry import trace
 from opentelemetry.sdk.resources import SERVICE_INSTANCE_ID, SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
-from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+from opentelemetry.sdk.trace.sampling import (
+    ALWAYS_ON,
+    ParentBased,
+    SamplingResult,
+    TraceIdRatioBased,
+)
 from opentelemetry.trace import Span, SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from opentelemetry.util.types import Attributes as OtelAttributes
 
 from atoll.runtime.settings import ServiceSettings
 
@@ -30,6 +38,8 @@ PARTS: Final = 4
 FILE_DELAY_MS: Final = 200
 """A killed process loses at most this much of its trace file."""
 
+_FORCED: ContextVar[tuple[int, int] | None] = ContextVar("forced", default=None)
+"""Trace and span id of the root span that is being made."""
 _W3C: Final = TraceContextTextMapPropagator()
 _provider: TracerProvider | None = None
 _tracer: trace.Tracer = trace.NoOpTracer()
@@ -41,7 +51,8 @@ def configure(settings: ServiceSettings, service: str, *, instance: str) -> None
     if not exporters:
         return
     provider = TracerProvider(
-        sampler=ParentBased(TraceIdRatioBased(settings.trace_ratio)),
+        sampler=ParentBased(_Root(settings.trace_ratio)),
+        id_generator=_Ids(),
         resource=Resource.create({
             SERVICE_NAME: f"atoll-{service}",
             SERVICE_INSTANCE_ID: instance,
@@ -118,6 +129,37 @@ def record(
     made.end(end_time=end_ns)
 
 
+def begin(
+    name: str,
+    *,
+    own: str,
+    link: str,
+    start_ns: int,
+    end_ns: int,
+    attributes: Attributes | None = None,
+) -> None:
+    """Write the first span of a trace, over already: the very span that `own` names.
+
+    It links to `link`, another traceparent. Costs a comparison when the trace is not kept.
+    """
+    if not sampled(own):
+        return
+    linked = trace.get_current_span(remote_context(link)).get_span_context()
+    _, trace_id, span_id, _ = own.split("-")
+    forced = _FORCED.set((int(trace_id, 16), int(span_id, 16)))
+    try:
+        made = _tracer.start_span(
+            name,
+            context=otel_context.Context(),
+            start_time=start_ns,
+            attributes=attributes,
+            links=[trace.Link(linked)],
+        )
+    finally:
+        _FORCED.reset(forced)
+    made.end(end_time=end_ns)
+
+
 def sampled(traceparent: str) -> bool:
     """True when a span below it would be kept."""
     return _provider is not None and traceparent[-1:] in SAMPLED
@@ -177,6 +219,38 @@ def _exporters(settings: ServiceSettings) -> Iterator[tuple[SpanExporter, int]]:
 
         insecure = not settings.otlp_endpoint.startswith("https://")
         yield OTLPSpanExporter(settings.otlp_endpoint, insecure=insecure), 5000
+
+
+class _Ids(RandomIdGenerator):
+    """Random ids, unless the span that is being made has its own."""
+
+    def generate_trace_id(self) -> int:
+        """Of a root span."""
+        forced = _FORCED.get()
+        return super().generate_trace_id() if forced is None else forced[0]
+
+    def generate_span_id(self) -> int:
+        """Of any span."""
+        forced = _FORCED.get()
+        return super().generate_span_id() if forced is None else forced[1]
+
+
+class _Root(TraceIdRatioBased):
+    """A share of new traces is kept, and those that somebody decided on already."""
+
+    def should_sample(  # noqa: PLR0917 - the signature is OpenTelemetry's
+        self,
+        parent_context: otel_context.Context | None,
+        trace_id: int,
+        name: str,
+        kind: SpanKind | None = None,
+        attributes: OtelAttributes = None,
+        links: Sequence[trace.Link] | None = None,
+        trace_state: trace.TraceState | None = None,
+    ) -> SamplingResult:
+        """Whether a root span is kept."""
+        decide = super().should_sample if _FORCED.get() is None else ALWAYS_ON.should_sample
+        return decide(parent_context, trace_id, name, kind, attributes, links, trace_state)
 
 
 class FileSpanExporter(SpanExporter):

@@ -5,6 +5,7 @@ from atoll.api.submission.v1 import submission_pb2
 from atoll.core.model.ids import attempt_name
 from atoll.core.model.job import Attempt, Job
 from atoll.core.model.lifecycle import TERMINAL_JOB, JobState, JobWish
+from atoll.core.model.trace import job_trace
 from atoll.wire.enums import inverse, known, to_numbers
 from atoll.wire.placement import task_to_proto
 from atoll.wire.reason import code_to_text
@@ -33,7 +34,7 @@ def job_to_proto(job: Job, attempt: Attempt | None = None) -> submission_pb2.Job
         array_id=job.spec.array_id or 0,
         array_index=job.spec.array_index,
         etag=etag(job.generation),
-        trace=job.trace,
+        trace=job_trace(job.trace, job.id),
         guaranteed=job.guaranteed,
     )
     _set_times(proto, job)

@@ -7,6 +7,7 @@ from typing import Final
 from atoll.core.model.ids import ClusterName, attempt_name, job_of
 from atoll.core.model.job import Job
 from atoll.core.model.messages import Decision
+from atoll.core.model.trace import job_trace
 from atoll.dispatch.usecases.observer import BatchKind, RepairCause, Settled
 from atoll.dispatch.usecases.outbox import Ready
 from atoll.dispatch.usecases.table import SessionTable
@@ -167,7 +168,7 @@ def _trace_report(settled: Settled, *, now: float) -> None:
         return
     tracing.record(
         "dispatch.report",
-        parent=job.trace,
+        parent=job_trace(job.trace, job.id),
         start_ns=int(settled.since * NS),
         end_ns=int(now * NS),
         attributes={
@@ -200,5 +201,5 @@ def _fields(settled: Settled) -> dict[str, str | int | None]:
         "number": report.number,
         "reported": report.event,
         "job_state": job.state if job else None,
-        **tracing.log_ids(job.trace if job else ""),
+        **tracing.log_ids(job_trace(job.trace, job.id) if job else ""),
     }

@@ -6,6 +6,7 @@ from typing import Final
 
 from atoll.core.model.ids import ClusterName, job_of
 from atoll.core.model.inventory import Cluster, ClusterState
+from atoll.core.model.trace import job_trace
 from atoll.placement.usecases.commit import Committed, Placed
 from atoll.placement.usecases.leader import Counters, Leader
 from atoll.placement.usecases.rejections import Rejection
@@ -116,11 +117,12 @@ def percentiles_ms() -> list[float]:
 def _observe_placed(placed: Placed, *, waited: bool) -> None:
     placement, attempt = placed.placement, placed.attempt
     begun, ended = placement.submitted_at, attempt.created_at
+    own = job_trace(placement.trace, placement.job)
     _PLACED[waited].observe(ended - begun)
     _LATENCIES.append(ended - begun)
     tracing.record(
         "placement.place",
-        parent=placement.trace,
+        parent=own,
         start_ns=int(begun * 1e9),
         end_ns=int(ended * 1e9),
         attributes={"atoll.cluster": attempt.cluster, "atoll.job": placement.job},
@@ -131,7 +133,7 @@ def _observe_placed(placed: Placed, *, waited: bool) -> None:
         attempt_id=attempt.id,
         cluster=attempt.cluster,
         number=attempt.number,
-        **tracing.log_ids(placement.trace),
+        **tracing.log_ids(own),
     )
 
 
@@ -146,7 +148,7 @@ def _tell_refusal(leader: Leader, refusal: Rejection) -> None:
         attempt_id=refusal.attempt,
         cluster=refusal.cluster,
         nodes=list(refusal.nodes),
-        **tracing.log_ids(pending.trace if pending else ""),
+        **tracing.log_ids(job_trace(pending.trace, job) if pending else ""),
     )
 
 

@@ -217,6 +217,7 @@ class SubmissionServicer(api_grpc.SubmissionServiceServicer):
         return api.UncordonResponse()
 
     async def _submit(self, submission: Submission) -> Submitted:
+        begun = telemetry.CLOCK.now()
         try:
             done = await self._use.submitter.submit(_actor(), submission)
         except DomainError as refusal:
@@ -226,6 +227,7 @@ class SubmissionServicer(api_grpc.SubmissionServiceServicer):
             telemetry.REPLAYED.inc()
         else:
             telemetry.SUBMITTED.inc(len(done.jobs))
+            telemetry.begin_traces(submission.trace, done.jobs, since=begun)
         return done
 
     async def _set_cordon(self, cluster: str, node: str, *, on: bool, reason: str) -> None:

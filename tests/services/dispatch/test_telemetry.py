@@ -10,6 +10,7 @@ from prometheus_client import REGISTRY
 from atoll.adapters.memory.clock import ManualClock
 from atoll.adapters.memory.streams import MemoryDecisionStream
 from atoll.core.model.lifecycle import AttemptEvent
+from atoll.core.model.trace import job_trace
 from atoll.dispatch.settings import DispatchSettings
 from atoll.dispatch.telemetry import Gauges
 from atoll.dispatch.usecases.table import SessionTable
@@ -32,10 +33,11 @@ async def trace_file(tmp_path: Path) -> AsyncIterator[Path]:
     tracing.shutdown()
 
 
-def names_in(file: Path) -> list[str]:
-    """Names of the trace's spans, sorted."""
+def names_in(file: Path, own: str) -> list[str]:
+    """Names of a trace's spans, sorted."""
     spans = map(json.loads, file.read_text().splitlines())
-    return sorted(s["name"] for s in spans if s["context"]["trace_id"] == f"0x{TRACE}")
+    trace_id = own.split("-")[1]
+    return sorted(s["name"] for s in spans if s["context"]["trace_id"] == f"0x{trace_id}")
 
 
 def count(name: str, **labels: str) -> float:
@@ -54,14 +56,18 @@ async def test_spans_and_counters_of_one_job(memory_world: World, trace_file: Pa
     applied = count("dispatch_reports_total", event="STARTED", result="applied")
     refused = count("dispatch_reports_total", event="STARTED", result="refused")
     accepted = count("job_accepted_seconds_count")
-    jobs = await memory_world.submit(trace=f"00-{TRACE}-b7ad6b7169203331-01")
+    submit = f"00-{TRACE}-b7ad6b7169203331-01"
+    jobs = await memory_world.submit(trace=submit)
     (decision,) = await memory_world.place(jobs)
     await eventually(lambda: agent.numbers == [1])
     for number, event in enumerate((AttemptEvent.STARTED, AttemptEvent.STARTED), start=1):
         await agent.report(story(decision.attempt, event, first=number))
         await eventually(lambda: agent.report_seq == number)  # noqa: B023
     tracing.shutdown()
-    assert names_in(trace_file) == ["dispatch.push", "dispatch.report"]
+    assert names_in(trace_file, job_trace(submit, jobs[0].id)) == [
+        "dispatch.push",
+        "dispatch.report",
+    ]
     assert count("dispatch_reports_total", event="STARTED", result="applied") == applied + 1
     assert count("dispatch_reports_total", event="STARTED", result="refused") == refused + 1
     assert count("job_accepted_seconds_count") == accepted + 1

@@ -7,6 +7,7 @@ from atoll.api.submission.v1 import submission_pb2 as api
 from atoll.core.model.errors import AlreadyExists, ErrorCode, InvalidInput, NotFound
 from atoll.core.model.ids import JobId
 from atoll.core.model.priority import PriorityClass
+from atoll.core.model.trace import job_trace
 from tests.services.submission.worlds import (
     Caller,
     Stores,
@@ -294,7 +295,8 @@ async def test_the_callers_trace_is_kept_with_the_job(world: World, ann: Caller)
     parent = f"00-{'a' * 32}-{'b' * 16}-01"
     ann.metadata = (*ann.metadata, ("traceparent", parent))
     (number,) = await ann.submit(spec())
-    assert (await ann.job(number)).trace == parent
+    assert (await world.stored(number)).trace == parent
+    assert (await ann.job(number)).trace == job_trace(parent, JobId(number))
 
 
 async def test_a_class_gives_its_priority_and_whether_it_stops_others(

@@ -53,7 +53,7 @@ class Job:
     ended_at: float = 0.0
     shard: ShardId = DEFAULT_SHARD
     trace: str = ""
-    """W3C traceparent of the submit."""
+    """W3C traceparent of the submit, which its jobs share; `job_trace` makes the job's own."""
     guaranteed: bool = False
     """Its deadline was guaranteed at submit."""
     revision: int = 1

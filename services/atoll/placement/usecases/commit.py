@@ -10,6 +10,7 @@ from atoll.core.model.job import Attempt
 from atoll.core.model.lifecycle import JobEvent, JobState
 from atoll.core.model.messages import ChangeKind, Decision, DecisionKind, Event
 from atoll.core.model.plan import GangPlacement
+from atoll.core.model.trace import job_trace
 from atoll.ports.store.common import Allocation, Change, Fence
 from atoll.ports.store.placement import PlacementTx
 
@@ -110,7 +111,7 @@ def _start(placed: Placed) -> Decision:
         attempt=attempt.id,
         tasks=attempt.tasks,
         bind_by=attempt.bind_by,
-        trace=placed.placement.trace,
+        trace=job_trace(placed.placement.trace, placed.placement.job),
     )
 
 

@@ -94,7 +94,7 @@ class Job(_message.Message):
     etag: _builtins.str
     """Opaque version for conditional changes."""
     trace: _builtins.str
-    """W3C trace context of the submit."""
+    """W3C trace context of the job's own trace, whose first span links to that of the submit."""
     guaranteed: _builtins.bool
     """True: its deadline was guaranteed at submit."""
     @_builtins.property
