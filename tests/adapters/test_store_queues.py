@@ -7,7 +7,7 @@ from atoll.core.model.ids import QueueName, Tenant
 from atoll.core.model.job import Queue
 from atoll.core.model.messages import ChangeKind
 from atoll.ports.store.common import Change
-from tests.adapters.store_builders import QUEUE, TENANT, lead
+from tests.adapters.store_builders import QUEUE, TENANT, job, lead
 from tests.adapters.store_worlds import StoreWorld
 
 

@@ -61,12 +61,13 @@ LEAST_IMMUNITY_S: Final = 600.0
 def request_of(spec: JobSpec) -> GangRequest:
     """The part of a spec that decides where and when it fits."""
     groups = tuple(GroupRequest(g.count, g.min_count, g.shapes, g.spread) for g in spec.groups)
+    apart = spec.anti_affinity
     return GangRequest(
         groups,
         spec.topology,
         needs_guard=spec.on_lost is OnLost.REQUEUE,
         terms=_terms(spec),
-        anti_affinity=_apart(spec),
+        anti_affinity=apart and replace(apart, name=f"{spec.queue}/{apart.name}"),
     )
 
 
@@ -76,11 +77,6 @@ def round_limit(seconds: float) -> float:
         return 0.0
     steps = math.ceil(math.log2(seconds) * STEPS_PER_DOUBLING - 1e-9)
     return float(math.ceil(2 ** (steps / STEPS_PER_DOUBLING)))
-
-
-def _apart(spec: JobSpec) -> AntiAffinity | None:
-    apart = spec.anti_affinity
-    return None if apart is None else replace(apart, name=f"{spec.queue}/{apart.name}")
 
 
 def _terms(spec: JobSpec) -> RunTerms:
