@@ -6,7 +6,16 @@ import numpy as np
 
 from atoll.core.engine.cycle import CycleLimits, plan
 from atoll.core.engine.verify import verify
-from atoll.core.model.ids import AttemptId, ClusterName, JobId, QueueName, Tenant, job_of
+from atoll.core.model.ids import (
+    AttemptId,
+    ClusterName,
+    JobId,
+    NodeId,
+    QueueName,
+    Tenant,
+    attempt_id,
+    job_of,
+)
 from atoll.core.model.inventory import Cluster, Node
 from atoll.core.model.job import Queue
 from atoll.core.model.plan import (
@@ -14,10 +23,12 @@ from atoll.core.model.plan import (
     GroupRequest,
     PendingJob,
     Plan,
+    RunFacts,
     RunTerms,
+    TaskPlacement,
     run_facts,
 )
-from atoll.core.model.resources import DeviceRequest, TaskShape
+from atoll.core.model.resources import DeviceGrant, DeviceRequest, TaskShape
 from atoll.core.model.spec import Topology
 from atoll.core.policies.registry import policies
 from atoll.core.state.ledger import Holding
@@ -74,6 +85,19 @@ class Shard:
         )
         self.jobs[job] = pending
         self.world.upsert_pending([pending])
+        return job
+
+    def put(self, name: str, node: int, device: int, *, terms: RunTerms = PLAIN) -> JobId:
+        """A job of one device that runs there, whatever a policy says."""
+        job = self.submit(name, gpus(1, terms=terms))
+        grant = DeviceGrant(device, blocks=100)
+        task = TaskPlacement(0, 0, NodeId(node), f"n{node}", 0, 0, devices=(grant,))
+        attempt = attempt_id(job, 1)
+        facts = RunFacts(job, started_at=self.now, terms=terms)
+        holding = Holding(attempt, QueueName(name), ClusterName("c1"), (task,), facts)
+        self.world.add_allocations([holding])
+        self.world.remove_pending([job])
+        self.running[job] = attempt
         return job
 
     def cycle(self) -> Plan:
@@ -135,10 +159,12 @@ class Shard:
         for _ in range(most):
             made = self.cycle()
             evicted += len(made.evictions)
-            # Immunity must not be what ends it.
-            self.now += 3600
-            if made.empty and not self.stopping and not self.world.ledger.nominations:
+            waiting = self.stopping or self.world.ledger.nominations
+            if made.empty and not waiting:
                 return evicted
+            if not waiting:
+                # Immunity must not be what ends it.
+                self.now += 3600
             self.end_victims()
         raise AssertionError(f"still not settled after {most} cycles, {evicted} evictions")
 

@@ -19,6 +19,20 @@ RACKS = Topology("rack")
 MOST_CYCLES = 150
 
 
+def test_priority_in_a_queue_does_not_undo_what_quotas_settled() -> None:
+    """Large jobs of high priority that may only borrow, small ones inside quota in both queues."""
+    shard = Shard(claims.nodes(8, gpus=1), (queue("a", 4), queue("b", 4)))
+    large = shard.submit("a", gpus(1, tasks=6), priority=1)
+    shard.cycle()
+    small = [shard.submit("b", gpus(1, tasks=2))]
+    shard.cycle()
+    small += [shard.submit("b", gpus(1, tasks=2)), shard.submit("a", gpus(1, tasks=2))]
+    other = shard.submit("b", gpus(1, tasks=6), priority=1)
+    assert shard.settle() == 1
+    assert sorted(shard.running) == sorted(small)
+    assert {large, other}.isdisjoint(shard.running)
+
+
 class Claims(RuleBasedStateMachine):
     """Arrivals, ends, stops and lapses in any order."""
 

@@ -139,7 +139,7 @@ class _Cycle:
 
     def start_nominees(self) -> tuple[GangPlacement, ...]:
         """Place the jobs whose victims are gone on what is held for them."""
-        started, self.holds = start_nominees(self.snapshot, self.statement.nodes, now=self.now)
+        started, self.holds = start_nominees(self.masks, self.statement.nodes)
         return started
 
     def preempt(self, limits: CycleLimits) -> Preempted:

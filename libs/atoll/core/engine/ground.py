@@ -16,7 +16,7 @@ from atoll.core.engine.score_kernels import Scoring
 from atoll.core.model.plan import GangPlacement
 from atoll.core.state.columns import Nodes, scratch_copy
 from atoll.core.state.ledger_kernels import Uses, give_tasks
-from atoll.core.state.running import spans
+from atoll.core.state.ragged import offsets, spans
 from atoll.core.state.snapshot import ClassView, Snapshot
 from atoll.core.state.statement import Statement
 
@@ -92,19 +92,13 @@ def _clip(uses: Uses, place: Ints) -> tuple[Uses, Ints]:
     here, counts = np.unique(of, return_counts=True)
     grants = spans(uses.first_grant, tasks)
     kept = Uses(
-        first_task=_offsets(counts),
+        first_task=offsets(counts),
         row=rows[tasks],
         cpu=uses.cpu[tasks],
         memory=uses.memory[tasks],
-        first_grant=_offsets(np.diff(uses.first_grant)[tasks]),
+        first_grant=offsets(np.diff(uses.first_grant)[tasks]),
         device=uses.device[grants],
         blocks=uses.blocks[grants],
         bits=uses.bits[grants],
     )
     return kept, here
-
-
-def _offsets(sizes: Ints) -> Ints:
-    offsets = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=offsets[1:])
-    return offsets

@@ -10,7 +10,8 @@ from atoll.core.model.ids import AttemptId, ClusterName, QueueName
 from atoll.core.model.plan import GangRequest
 from atoll.core.model.resources import ANY_KIND
 from atoll.core.state.mig import UNITS_PER_BLOCK
-from atoll.core.state.running import NEVER, rows_of, spans
+from atoll.core.state.ragged import spans
+from atoll.core.state.running import NEVER, rows_of
 from atoll.core.state.snapshot import Snapshot
 
 Ints = NDArray[np.int64]

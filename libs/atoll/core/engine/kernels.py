@@ -47,10 +47,28 @@ def warm() -> None:
     ])
     world.remove_pending([p.job for p in made.placements])
     world.end_allocations([p.attempt for p in made.placements])
+    _warm_preemption()
     for number in range(1, 2 * len(_FORMS) + 1):
         pending = world.pending(JobId(number))
         if pending is not None:
             explain(snapshot, pending, policies(), now=1.0, ahead=world.jobs_ahead(pending))
+
+
+def _warm_preemption() -> None:
+    world, request = _world(), GangRequest((GroupRequest(2, 2, (TaskShape(1, 1),)),))
+    whole = GangRequest((GroupRequest(2, 2, (TaskShape(64_000, _GIB),)),))
+    for number, asked in ((1001, request), (1002, whole)):
+        world.upsert_pending([
+            PendingJob(JobId(number), 1, _QUEUE, number, submitted_at=0.0, request=asked)
+        ])
+        made = plan(world.freeze(1.0), policies(), now=1.0, rng=np.random.default_rng(0))
+        world.add_nominations(made.nominations)
+        verify(made, world.ledger)
+        world.add_allocations([
+            Holding(p.attempt, p.queue, p.cluster, p.tasks, run_facts(p, started_at=0.0))
+            for p in made.placements
+        ])
+        world.remove_pending([p.job for p in made.placements])
 
 
 def _world() -> World:

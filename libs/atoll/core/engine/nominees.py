@@ -1,13 +1,15 @@
 """Starts jobs on what is held for them, as soon as their victims are gone."""
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from atoll.core.engine.masks import Masks
 from atoll.core.model.ids import attempt_id
 from atoll.core.model.plan import GangPlacement
-from atoll.core.state.columns import STATUS_OK, Nodes
+from atoll.core.state.columns import Nodes
 from atoll.core.state.holds import Hold
 from atoll.core.state.ledger_kernels import take_gangs
 from atoll.core.state.snapshot import Snapshot
@@ -17,15 +19,16 @@ _FIRST: Final = 1 << 40
 
 
 def start_nominees(
-    snapshot: Snapshot, nodes: Nodes, *, now: float
+    masks: Masks, nodes: Nodes
 ) -> tuple[tuple[GangPlacement, ...], tuple[Hold, ...]]:
     """Place jobs on exactly what is held for them, where that is free; the holds that remain.
 
     `nodes`: the free columns of the cycle; those that start have taken their hold there.
     """
+    snapshot = masks.snapshot
     order = sorted(snapshot.holds, key=lambda hold: (-hold.job.priority, hold.job.id))
     mode = snapshot.hardware.models.mode
-    started = [h for h in order if _may_start(h, snapshot, now) and _takes(h, nodes, mode)]
+    started = [h for h in order if _may_start(h, masks) and _takes(h, nodes, mode)]
     jobs = {hold.job.id for hold in started}
     left = tuple(hold for hold in snapshot.holds if hold.job.id not in jobs)
     # Its hold stays taken: the job has it now.
@@ -44,17 +47,22 @@ def favour(snapshot: Snapshot, outer: NDArray[np.int64]) -> NDArray[np.int64]:
     return outer - np.repeat(np.array(first, np.int64), sizes) * _FIRST
 
 
-def _may_start(hold: Hold, snapshot: Snapshot, now: float) -> bool:
-    job, rows = hold.job, hold.uses.row
-    cluster = int(snapshot.nodes.cluster[rows[0]])
-    if snapshot.closed(cluster, job.request, now=now) is not None:
+def _may_start(hold: Hold, masks: Masks) -> bool:
+    limits, job = masks.snapshot.limits, hold.job
+    if any(limits.used[n] > limits.limit[n] for n in limits.of(job.queue)):
         return False
-    if (snapshot.nodes.status[rows] != STATUS_OK).any():
-        return False
-    if np.isin(rows, snapshot.avoided_rows(job.request, now=now)).any():
-        return False
-    limits = snapshot.limits
-    return all(limits.used[n] <= limits.limit[n] for n in limits.of(job.queue))
+    if job.request.anti_affinity is not None:
+        # It is not kept apart from itself.
+        others = tuple(h for h in masks.snapshot.holds if h is not hold)
+        masks = Masks(replace(masks.snapshot, holds=others), masks.policies, masks.now)
+    of = np.array([task.group for task in hold.nomination.tasks], np.int64)
+    # What was allowed when it was held need not be any more: nodes go down, others come near.
+    return all(
+        any(
+            masks.allowed(job.request, shape)[hold.uses.row[of == number]].all() for shape in shapes
+        )
+        for number, shapes in enumerate(group.shapes for group in job.request.groups)
+    )
 
 
 def _takes(hold: Hold, nodes: Nodes, mode: NDArray[np.int8]) -> bool:

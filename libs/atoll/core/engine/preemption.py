@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from atoll.core.engine.ground import Ask, give_back
 from atoll.core.engine.limits import units_left
 from atoll.core.engine.masks import Masks
-from atoll.core.engine.rights import Rights
+from atoll.core.engine.rights import Rights, placed_by_queue
 from atoll.core.engine.run_kernels import Quota
 from atoll.core.engine.score_kernels import Scoring
 from atoll.core.engine.victims import Choice, Offer, choose
@@ -76,7 +76,6 @@ class Preemption:
         self.policies = policies
         self.masks = masks
         self.scoring = scoring
-        self.placed = placed_by_queue(snapshot, statement)
         self.statement = statement
         self.used = quota.used.copy()
         self.holds = {hold.job.id: hold for hold in holds}
@@ -100,8 +99,16 @@ class Preemption:
     @cached_property
     def rights(self) -> Rights:
         """Worked out only when somebody is blocked who could have rights."""
-        held = self.snapshot.shares.held[:, DEVICES:] + self.placed
-        return Rights(self.snapshot, held, now=self.masks.now)
+        held = self.snapshot.shares.held[:, DEVICES:]
+        placed = placed_by_queue(self.snapshot, self.statement)
+        return Rights(self.snapshot, held + placed, now=self.masks.now)
+
+    @cached_property
+    def lowest(self) -> float:
+        """Priority of the least of those that run, or for whom something is held."""
+        running = self.snapshot.running
+        runs = running.runs.priority[running.live].min(initial=np.iinfo(np.int64).max)
+        return min([int(runs), *(hold.job.priority for hold in self.holds.values())])
 
     @cached_property
     def nodes(self) -> Nodes:
@@ -115,12 +122,10 @@ class Preemption:
         return nodes
 
     def _may_stop_anybody(self, view: ClassView) -> bool:
-        running = self.snapshot.running
-        if not running.live.any() and not self.holds:
-            return False
-        lower = bool((running.runs.priority[running.live] < view.priority).any())
-        if view.request.terms.preempts and (lower or self._lower(view)):
+        if view.request.terms.preempts and self.lowest < view.priority:
             return True
+        if not self.snapshot.shares.deserved.any():
+            return False
         depths = range(1, len(self.rights.chain(view.vertex)))
         return any(len(self.rights.may_claim(view, depth)) for depth in depths)
 
@@ -237,10 +242,9 @@ class Preemption:
         limits = self.snapshot.limits
         amounts = self._amounts(view)
         for number in range(len(limits.limit)):
-            freed = self._freed(number, victims)
-            kind = int(limits.kind[number])
-            mine = int(amounts.sum() if kind == ALL_KINDS else amounts[kind])
-            self.used[number] += (mine if number in view.limits else 0) - freed
+            if number in view.limits:
+                self.used[number] += _of_kind(amounts, int(limits.kind[number]))
+            self.used[number] -= self._freed(number, victims)
 
     def _units_left(self, view: ClassView, victims: Ints) -> int:
         used = self.used.copy()
@@ -251,12 +255,11 @@ class Preemption:
 
     def _freed(self, number: int, slots: Ints) -> int:
         limits = self.snapshot.limits
-        units = self.rights.units[slots[self.rights.below(limits.queues[number], slots)]]
-        kind = int(limits.kind[number])
-        return int(units.sum() if kind == ALL_KINDS else units[:, kind].sum())
+        below = slots[self.rights.below(limits.queues[number], slots)]
+        return _of_kind(self.rights.units[below].sum(axis=0), int(limits.kind[number]))
 
     def _amounts(self, view: ClassView) -> Ints:
-        amounts = np.zeros(self.placed.shape[1], np.int64)
+        amounts = np.zeros(self.rights.held.shape[1], np.int64)
         for kind, units in view.need.devices:
             if 0 <= kind < len(amounts):
                 amounts[kind] += units
@@ -273,21 +276,8 @@ class Preemption:
         }
 
 
-def placed_by_queue(snapshot: Snapshot, statement: Statement) -> Ints:
-    """(V, K) what a statement has given to queues and those above them, in 1/56 block."""
-    shares, size = snapshot.shares, statement.checkpoint()
-    placed = np.zeros((len(shares.parent), shares.held.shape[1] - DEVICES), np.int64)
-    journal = statement.journal
-    tasks = np.flatnonzero(journal.units[:size])
-    group = np.searchsorted(snapshot.queue.first, journal.job[tasks], side="right") - 1
-    vertex = np.array([view.vertex for view in snapshot.queue.classes], np.int64)[group]
-    device = journal.uses.device[journal.uses.first_grant[tasks]]
-    model = snapshot.nodes.model[journal.uses.row[tasks], device]
-    kind = np.maximum(snapshot.hardware.models.kind[model], 0)
-    np.add.at(placed, (vertex, kind), journal.units[tasks])
-    for child in range(len(placed) - 1, 0, -1):
-        placed[shares.parent[child]] += placed[child]
-    return placed
+def _of_kind(amounts: Ints, kind: int) -> int:
+    return int(amounts.sum() if kind == ALL_KINDS else amounts[kind])
 
 
 def _hold_slices(nodes: Nodes, uses: Uses) -> None:

@@ -23,7 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atoll.core.model.ids import QueueName
+from atoll.core.state.shares import DEVICES
 from atoll.core.state.snapshot import ClassView, Snapshot
+from atoll.core.state.statement import Statement
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -231,3 +233,20 @@ class Rights:
         runs = self.snapshot.running.runs
         free: Bools = ~self.gone & runs.preemptible & ~runs.guaranteed
         return free & (runs.immune_until <= self.now)
+
+
+def placed_by_queue(snapshot: Snapshot, statement: Statement) -> Ints:
+    """(V, K) what a statement has given to queues and those above them, in 1/56 block."""
+    shares, size = snapshot.shares, statement.checkpoint()
+    placed = np.zeros((len(shares.parent), shares.held.shape[1] - DEVICES), np.int64)
+    journal = statement.journal
+    tasks = np.flatnonzero(journal.units[:size])
+    group = np.searchsorted(snapshot.queue.first, journal.job[tasks], side="right") - 1
+    vertex = np.array([view.vertex for view in snapshot.queue.classes], np.int64)[group]
+    device = journal.uses.device[journal.uses.first_grant[tasks]]
+    model = snapshot.nodes.model[journal.uses.row[tasks], device]
+    kind = np.maximum(snapshot.hardware.models.kind[model], 0)
+    np.add.at(placed, (vertex, kind), journal.units[tasks])
+    for child in range(len(placed) - 1, 0, -1):
+        placed[shares.parent[child]] += placed[child]
+    return placed

@@ -4,7 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atoll.core.state.mig import UNITS_PER_DEVICE
-from atoll.core.state.running import Running, Runs, spans
+from atoll.core.state.ragged import spans
+from atoll.core.state.running import Running, Runs
 
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int64]

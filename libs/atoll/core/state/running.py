@@ -20,6 +20,7 @@ from atoll.core.state.ledger import Holding
 from atoll.core.state.ledger_kernels import Uses
 from atoll.core.state.mig import UNITS_PER_BLOCK, grant_units
 from atoll.core.state.node_table import NodeTable
+from atoll.core.state.ragged import offsets, spans
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -230,11 +231,11 @@ def uses_of(tasks: RunTasks, slots: Ints, nodes: Nodes | None = None) -> Uses:
     grants = spans(tasks.first_grant, each)
     node = tasks.node[each]
     return Uses(
-        first_task=_offsets(np.diff(tasks.first_task)[slots]),
+        first_task=offsets(np.diff(tasks.first_task)[slots]),
         row=node if nodes is None else rows_of(nodes, node),
         cpu=tasks.cpu[each],
         memory=tasks.memory[each],
-        first_grant=_offsets(np.diff(tasks.first_grant)[each]),
+        first_grant=offsets(np.diff(tasks.first_grant)[each]),
         device=tasks.device[grants],
         blocks=tasks.blocks[grants],
         bits=tasks.bits[grants],
@@ -244,19 +245,6 @@ def uses_of(tasks: RunTasks, slots: Ints, nodes: Nodes | None = None) -> Uses:
 def rows_of(nodes: Nodes, ids: Ints) -> Ints:
     """Rows of nodes by id; all of them must be there."""
     return np.searchsorted(nodes.id, ids)
-
-
-def spans(first: Ints, chosen: Ints) -> Ints:
-    """Indices first[c] up to first[c + 1] of every chosen c, one after another."""
-    sizes = first[chosen + 1] - first[chosen]
-    offsets = _offsets(sizes)
-    return np.repeat(first[chosen] - offsets[:-1], sizes) + np.arange(offsets[-1])
-
-
-def _offsets(sizes: Ints) -> Ints:
-    offsets = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=offsets[1:])
-    return offsets
 
 
 _NUMBERS: Final = (

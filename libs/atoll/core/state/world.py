@@ -6,116 +6,43 @@ or freezes. A snapshot, once taken, is independent of it.
 
 import heapq
 from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 import numpy as np
 
-from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId, QueueName, job_of
-from atoll.core.model.inventory import Avoidance, Cluster, ClusterState, Node
-from atoll.core.model.job import Queue
+from atoll.core.model.ids import AttemptId, ClusterName, JobId, QueueName, job_of
 from atoll.core.model.plan import Nomination, PendingJob, Plan, TaskPlacement
-from atoll.core.model.reason import ReasonCode
-from atoll.core.state.columns import STATUS_OK, STATUS_SUSPECT
 from atoll.core.state.fit_kernels import Hardware
+from atoll.core.state.fleet import Fleet
 from atoll.core.state.freezing import class_views, level_order, queue_view
 from atoll.core.state.heads import heads
 from atoll.core.state.holds import HoldBook, charged
 from atoll.core.state.job_queue import JobClass, JobQueue
-from atoll.core.state.ledger import Holding, Ledger
+from atoll.core.state.ledger import Holding
 from atoll.core.state.needs import need_of
-from atoll.core.state.node_table import NodeTable
-from atoll.core.state.queue_books import QueueBooks
 from atoll.core.state.running import RunningTable
 from atoll.core.state.shape_table import ShapeTable, watched_kinds
-from atoll.core.state.snapshot import ClusterView, Snapshot
-from atoll.core.state.stamps import Stamps
+from atoll.core.state.snapshot import Snapshot
 from atoll.core.state.typical import Workload
 
 HEADS = 4096
-UNKNOWN = ReasonCode.NO_CLUSTER
 
 
-class World:
+class World(Fleet):
     """Nodes, clusters, holdings and queue of one shard."""
 
     def __init__(self) -> None:
-        self._table = NodeTable()
-        self.ledger = Ledger(self._table)
+        super().__init__()
         self._shapes = ShapeTable(self._table.models.kinds)
         self._queue = JobQueue()
-        self._queues = QueueBooks(self._table)
         self._running = RunningTable()
         self._holds = HoldBook(self._table, self.ledger)
-        self._clusters: dict[ClusterName, ClusterView] = {}
-        self._avoidances: tuple[Avoidance, ...] = ()
-        self._stamps = Stamps()
         self._now = 0.0
-        self._seen: dict[NodeId, tuple[int, int]] = {}
         self.workload = Workload()
         self._immune: list[float] = []
         """When runs may be stopped that may not be now."""
         self._planned: set[AttemptId] = set()
         """Attempts of the last plan that have not become allocations yet."""
-
-    # -- clusters, queues, avoidances
-
-    def set_clusters(
-        self, clusters: Iterable[Cluster], behind: AbstractSet[ClusterName] = frozenset()
-    ) -> None:
-        """Enter or replace clusters by name; those in `behind` get no new work."""
-        for cluster in clusters:
-            view = ClusterView(cluster.name, _closed(cluster, behind), cluster.can_guard)
-            before = self._clusters.get(cluster.name)
-            self._clusters[cluster.name] = view
-            self._table.clusters(cluster.name)
-            if view != before and view.closed is None:
-                self._stamps.settings_changed()
-
-    def set_queues(self, queues: Iterable[Queue]) -> None:
-        """Enter or replace queues by name."""
-        if self._queues.set(tuple(queues)):
-            self._stamps.settings_changed()
-
-    def remove_queues(self, names: Iterable[QueueName]) -> None:
-        """Forget queues and their limits."""
-        if self._queues.remove(tuple(names)):
-            self._stamps.settings_changed()
-
-    def set_avoidances(self, avoidances: Iterable[Avoidance]) -> None:
-        """Replace all avoidances."""
-        new = tuple(sorted(avoidances, key=_avoidance_order))
-        if set(self._avoidances) - set(new):
-            self._stamps.settings_changed()
-        self._avoidances = new
-
-    # -- nodes
-
-    def upsert_nodes(self, nodes: Iterable[Node]) -> None:
-        """Enter or replace nodes by id; a revision lower than the known one is ignored."""
-        fresh = [n for n in nodes if n.revision >= self._seen.get(n.id, (0, 0))[0]]
-        if fresh:
-            self._seen.update({n.id: (n.revision, n.inventory_number) for n in fresh})
-            self._grew(self._table.upsert(fresh))
-            self._queues.upsert_nodes(fresh)
-
-    def remove_nodes(self, ids: Iterable[NodeId]) -> None:
-        """Take nodes out; what still runs there leaves them below zero."""
-        gone = tuple(ids)
-        self._table.drop(gone)
-        self._queues.remove_nodes(gone)
-        for node in gone:
-            self._seen.pop(node, None)
-
-    def suspect_nodes(self, suspects: Iterable[tuple[NodeId, int]]) -> None:
-        """Give nodes no new work until an inventory later than the given one arrives."""
-        rows = [
-            self._table.row_of[node]
-            for node, number in suspects
-            if node in self._table.row_of and self._seen.get(node, (0, 0))[1] <= number
-        ]
-        self._table.set_status(np.array(rows, np.int64), STATUS_OK, STATUS_SUSPECT)
-        self._queues.nodes_changed()
 
     # -- the queue
 
@@ -354,16 +281,6 @@ class World:
         found = (self._queue.get(job) for job in self.ledger.nominations)
         return {job.id: job for job in found if job is not None}
 
-    def _cluster_views(self) -> tuple[ClusterView, ...]:
-        names = [ClusterName(name) for name in self._table.clusters.values]
-        return tuple(self._clusters.get(n, ClusterView(n, UNKNOWN, False)) for n in names)
-
-    def _grew(self, rows: np.ndarray) -> None:
-        if len(rows):
-            models = np.unique(self._table.nodes.model[rows])
-            kinds = self._table.arrays()[0].kind[models]
-            self._stamps.grew(kinds.tolist())
-
     def _complete(self, group: JobClass) -> None:
         groups = group.request.groups
         group.shapes = tuple(tuple(self._shapes.hold(s) for s in g.shapes) for g in groups)
@@ -375,15 +292,3 @@ class World:
         for group in self._queue.drop_empty():
             for number in (n for numbers in group.shapes for n in numbers):
                 self._shapes.let_go(number)
-
-
-def _closed(cluster: Cluster, behind: AbstractSet[ClusterName]) -> ReasonCode | None:
-    if cluster.state is not ClusterState.ACTIVE:
-        return ReasonCode.CLUSTER_SILENT
-    if cluster.cordoned:
-        return ReasonCode.CLUSTER_CORDONED
-    return ReasonCode.CLUSTER_BEHIND if cluster.name in behind else None
-
-
-def _avoidance_order(a: Avoidance) -> tuple[str, int, str, float]:
-    return a.cluster, a.node or 0, a.shape_key, a.until
