@@ -140,7 +140,7 @@ class _Run:
     def _note(self, changes: list[Change]) -> bool:
         for change in changes:
             before = self._held.pop(change.job, None)
-            if before is not None and before.devices:
+            if before is not None and before.devices and change.time > before.time:
                 self.outcome.stretches.append(
                     Stretch(change.job, before.time, change.time, before.devices)
                 )
