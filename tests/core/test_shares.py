@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +18,6 @@ from atoll.core.state.queue_tree import ancestry
 from atoll.core.state.shares import CPU, DEVICES, HALF_LIFE_S, MEMORY, Shares, decay
 from atoll.core.state.world import World
 from tests.core.worlds import (
-    GB,
     Given,
     commit,
     givens,
@@ -137,7 +137,7 @@ def test_shares_are_of_what_is_schedulable_less_an_hours_mean_of_local_use() -> 
     assert whole[DEVICES] == 800 * UNITS_PER_BLOCK
     assert whole[CPU] == 16_000
     used = LocalUse(cpu_milli=4000, blocks=((0, 100), (1, 50)))
-    busy = _replace(nodes[0], local_use=used)
+    busy = replace(nodes[0], inventory=replace(nodes[0].inventory, local_use=used), revision=2)
     world.upsert_nodes([busy])
     assert world.freeze(0.0).shares.capacity[DEVICES] == 800 * UNITS_PER_BLOCK
     after = world.freeze(3600.0).shares.capacity
@@ -167,9 +167,3 @@ def test_siblings_are_ranked_by_use_for_their_weight(up: list[int], data: st.Dat
         siblings = np.flatnonzero(parent == parent[vertex])
         less = (used[siblings] / weight[siblings] < used[vertex] / weight[vertex]).sum()
         assert ranks[vertex] == less / max(len(siblings) - 1, 1)
-
-
-def _replace(node, **inventory):  # type: ignore[no-untyped-def]
-    from dataclasses import replace
-
-    return replace(node, inventory=replace(node.inventory, **inventory), revision=2)

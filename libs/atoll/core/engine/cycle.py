@@ -75,7 +75,7 @@ def plan(
     cycle = _Cycle(snapshot, policies, now=now, rng=rng)
     nominees = cycle.start_nominees()
     cycle.run(limits.max_placements, memo or Memo())
-    placed = Assembler(snapshot, cycle.statement).placements()
+    placed = Assembler(cycle.snapshot, cycle.statement).placements()
     stopped = cycle.preempt(limits)
     return Plan(
         placements=nominees + placed,
@@ -92,12 +92,12 @@ class _Cycle:
     def __init__(
         self, snapshot: Snapshot, policies: Policies, *, now: float, rng: Generator
     ) -> None:
-        self.snapshot = snapshot
         self.policies = policies
         self.now = now
         self.holds = snapshot.holds
         self.masks = Masks(snapshot, policies, now)
         self.lineup = line_up(snapshot, policies, self.masks, now=now, rng=rng)
+        self.snapshot = snapshot = self.lineup.snapshot
         self.statement = Statement(snapshot.nodes, snapshot.hardware, snapshot.shapes)
         self.scoring = scoring_for(snapshot, snapshot.shapes, policies.score, rng=rng)
         self.gangs = gang_placer(

@@ -1,7 +1,7 @@
 """Lines the queue up for the kernel: classes, their limits, and the shapes that they need."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
@@ -11,8 +11,8 @@ from atoll.core.engine.forest import forest
 from atoll.core.engine.limits import binding
 from atoll.core.engine.masks import Key, Masks
 from atoll.core.engine.memo import Wanted
-from atoll.core.engine.nominees import favour
 from atoll.core.engine.order_kernels import Forest, Line, build_heaps
+from atoll.core.engine.ranking import ranked
 from atoll.core.engine.run_kernels import WAITING, Quota
 from atoll.core.model.plan import GangRequest
 from atoll.core.policies.interfaces import Policies, Ranks
@@ -26,6 +26,8 @@ _Wanted = dict[_Column, tuple[int, Wanted]]
 class Lineup:
     """The queue of a cycle."""
 
+    snapshot: Snapshot
+    """With the jobs of each class in order."""
     line: Line
     forest: Forest
     quota: Quota
@@ -39,14 +41,14 @@ def line_up(
     """Everything that the kernel needs to go through the queue, but for the trees."""
     wanted: _Wanted = {}
     columns = [_columns(view, masks, wanted) for view in snapshot.queue.classes]
-    ranks = policies.order.ranks(snapshot, now=now, rng=rng)
-    ranks = replace(ranks, outer=favour(snapshot, ranks.outer))
+    snapshot, ranks = ranked(snapshot, policies.order, now=now, rng=rng)
     line = _line(snapshot, ranks, columns)
     queues = forest(snapshot, ranks.standing, np.flatnonzero(line.next < line.end))
     build_heaps(line, queues)
     limits = snapshot.limits
     quota = Quota(limits.kind, limits.used.copy(), limits.limit)
-    return Lineup(line, queues, quota, tuple(each for _, each in wanted.values()))
+    wanted_columns = tuple(each for _, each in wanted.values())
+    return Lineup(snapshot, line, queues, quota, wanted_columns)
 
 
 def point_to(line: Line, columns: Sequence[int]) -> None:

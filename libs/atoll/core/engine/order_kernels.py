@@ -123,6 +123,9 @@ def advance(line: Line, forest: Forest, group: int) -> None:
         vertex = forest.parent[vertex]
     if line.next[group] < line.end[group]:
         _sink(line, forest, leaf, 0)
+    elif not line.more[group]:
+        # Its queue stands by the next class at once.
+        _remove(line, forest, leaf, 0)
     _climb(line, forest, leaf)
 
 

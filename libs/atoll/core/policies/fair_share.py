@@ -22,6 +22,8 @@ from atoll.core.state.shares import CPU, DEVICES, MEMORY, Floats, Shares
 from atoll.core.state.snapshot import Snapshot
 
 HOUR_S: Final = 3600.0
+_GUARANTEED: Final = -(1 << 41)
+"""Before whatever any priority says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class FairShare:
         priority = job_priorities(snapshot)
         outer = -priority if settings.priority_first else np.zeros_like(priority)
         if settings.guarantees_first:
-            outer[snapshot.queue.guaranteed] = np.iinfo(np.int64).min
+            outer[snapshot.queue.guaranteed] = _GUARANTEED
         gained = sum(gains(shown_jobs(snapshot), settings, now=now).values())
         standing = standing_of(snapshot, settings) if settings.shares else None
         return Ranks(outer, -priority, -np.asarray(gained, np.float64), standing)
