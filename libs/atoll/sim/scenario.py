@@ -53,9 +53,9 @@ class QueuePart(Model):
     """One queue. Amounts are devices."""
 
     name: str
-    weight: float = Field(1.0, gt=0)
+    weight: float = Field(default=1.0, gt=0)
     deserved: dict[str, float] = Field(default_factory=dict)
-    limit: float = Field(0.0, ge=0)
+    limit: float = Field(default=0.0, ge=0)
     kind_limits: dict[str, float] = Field(default_factory=dict)
     preempts: bool = True
 
@@ -72,7 +72,7 @@ class RunTimes(Model):
 class Synthetic(Model):
     """Jobs from a generator. Shares are probabilities; weights need not sum up to 1."""
 
-    jobs: int = Field(200, ge=0)
+    jobs: int = Field(default=200, ge=0)
     over: Seconds = DAY_S
     """Arrivals are a Poisson process of so many jobs in this time."""
     daily: Share = 0.0
@@ -82,7 +82,7 @@ class Synthetic(Model):
         default_factory=lambda: {1.0: 0.6, 2.0: 0.2, 4.0: 0.1, 8.0: 0.1}
     )
     """Devices to weights: below 1 a share of one; above `per_node` a gang over whole nodes."""
-    per_node: int = Field(8, ge=1)
+    per_node: int = Field(default=8, ge=1)
     kinds: dict[str, float] = Field(default_factory=lambda: {"": 1.0})
     """Device kinds to weights; empty: any."""
     cpus: Cpus = 4000
@@ -95,7 +95,7 @@ class Synthetic(Model):
     grace: Seconds = 10.0
     requeue: Share = 0.5
     """Jobs with `on_lost: requeue`; the others hold."""
-    retries: int = Field(10, ge=0)
+    retries: int = Field(default=10, ge=0)
     deadlines: Share = 0.0
     slack: tuple[float, float] = (1.5, 4.0)
     """Deadline: so many run times after the submit, drawn evenly."""
@@ -114,9 +114,9 @@ class Trace(Model):
 
     format: Literal["openb", "philly", "elasticflow"]
     file: Path
-    limit: int = Field(0, ge=0)
+    limit: int = Field(default=0, ge=0)
     """Only the first jobs; 0: all."""
-    speed: float = Field(1.0, gt=0)
+    speed: float = Field(default=1.0, gt=0)
     """Trace seconds between two submits in one second; run times stay as they are."""
     queue: str = ""
     """For all jobs; empty: what the trace says, else `default`."""
@@ -139,7 +139,7 @@ class Fault(Model):
     lasts: Seconds = 60.0
     cluster: str = ""
     """Empty: one by chance each time."""
-    nodes: int = Field(1, ge=1)
+    nodes: int = Field(default=1, ge=1)
     """How many at once; also devices, and replies."""
     labels: dict[str, str] = Field(default_factory=dict)
     """Only nodes with these."""

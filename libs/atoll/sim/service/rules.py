@@ -1,7 +1,7 @@
 """What must hold of the rows, checked at each commit: only what it writes is looked at."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final, TypeVar
 
 from atoll.adapters.memory.store_rows import Rows
@@ -14,6 +14,7 @@ from atoll.core.model.lifecycle import (
     TERMINAL_ATTEMPT,
     TERMINAL_JOB,
     AttemptState,
+    JobEvent,
 )
 from atoll.core.model.messages import Decision, DecisionKind
 from atoll.core.model.resources import BLOCKS_PER_DEVICE
@@ -21,6 +22,8 @@ from atoll.ports.store.common import Allocation
 from atoll.sim.service.witness import Court
 
 S = TypeVar("S")
+E = TypeVar("E")
+Reach = Mapping[S, frozenset[S]]
 
 LEGAL: Final = "I8 only legal transitions, terminal is final"
 RISES: Final = "I8 revisions rise"
@@ -34,24 +37,30 @@ REALLY: Final = "I4 what runs holds its capacity"
 PREFIX: Final = "I7 acknowledged <= sent <= decided"
 
 
-def reachable(moves: Mapping[tuple[S, object], S]) -> dict[S, frozenset[S]]:
-    """Where a state may lead in any number of moves; a transaction may make several."""
-    steps: dict[S, set[S]] = defaultdict(set)
-    for (state, _), after in moves.items():
-        steps[state].add(after)
+def reachable(moves: Mapping[tuple[S, E], S], alone: Collection[E] = ()) -> Reach[S]:
+    """Where one transaction may take a state: any number of reports, or one event of `alone`."""
     found: dict[S, frozenset[S]] = {}
-    for state in {*steps, *moves.values()}:
+    for state in {*(state for state, _ in moves), *moves.values()}:
         seen, todo = {state}, [state]
         while todo:
-            fresh = steps[todo.pop()] - seen
-            seen |= fresh
-            todo += fresh
-        found[state] = frozenset(seen)
+            here = todo.pop()
+            steps = {to for (at, event), to in moves.items() if at == here and event not in alone}
+            todo += steps - seen
+            seen |= steps
+        single = {to for (at, event), to in moves.items() if at == state and event in alone}
+        found[state] = frozenset(seen | single)
     return found
 
 
-JOB_PATHS: Final = reachable(JOB_MOVES)  # type: ignore[arg-type]
-ATTEMPT_PATHS: Final = reachable(ATTEMPT_MOVES)  # type: ignore[arg-type]
+ALONE: Final = frozenset({
+    JobEvent.PLACED,
+    JobEvent.HELD,
+    JobEvent.RELEASED,
+    JobEvent.DEPENDENCY_FAILED,
+})
+"""Not from reports, which come in batches."""
+JOB_PATHS: Final = reachable(JOB_MOVES, ALONE)
+ATTEMPT_PATHS: Final = reachable(ATTEMPT_MOVES)
 
 
 class Rules:
