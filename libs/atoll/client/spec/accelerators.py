@@ -14,6 +14,7 @@ from atoll.core.model.validate_text import MOST_NAME, NAME
 
 PROFILE: Final = re.compile(r"[1-9]g\.\d{1,4}gb(\+[a-z]{2,8}(\.[a-z]{2,8})?)?", re.IGNORECASE)
 _AMOUNT: Final = re.compile(r"-?\d{1,18}(\.\d{1,9})?")
+_FRACTION: Final = re.compile(r"(\d{1,4})/([1-9]\d{0,3})")
 _FORMS: Final = "write H100, H100:8, H100:0.25, H100:1g.10gb, 1g.10gb:2, or 8 for any kind"
 
 
@@ -44,6 +45,8 @@ def _parse_text(text: str) -> DeviceRequest:
     amount, more, count = (rest if colon else "1").partition(":")
     if PROFILE.fullmatch(amount):
         return _slices(first, amount, count=count if more else "1")
+    if fraction := _FRACTION.fullmatch(amount):
+        amount = f"{Decimal(fraction[1]) / Decimal(fraction[2]):.9f}"
     if more or not _AMOUNT.fullmatch(amount):
         raise ValueError(f"`{text[:60]}` is no accelerator; {_FORMS}")
     return _share_or_whole(first, amount)

@@ -2,7 +2,6 @@
 
 import functools
 import hashlib
-import math
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -10,6 +9,8 @@ from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId, QueueNam
 from atoll.core.model.lifecycle import StopCause
 from atoll.core.model.reason import Reason
 from atoll.core.model.resources import DeviceGrant, TaskShape
+from atoll.core.model.rounding import round_limit
+from atoll.core.model.slices import with_slices
 from atoll.core.model.spec import AntiAffinity, Elastic, JobSpec, OnLost, Spread, Topology
 
 
@@ -54,13 +55,14 @@ class GangRequest:
     """Its name has the queue in front, so that it means the same jobs wherever it is read."""
 
 
-STEPS_PER_DOUBLING: Final = 8
 LEAST_IMMUNITY_S: Final = 600.0
 
 
 def request_of(spec: JobSpec) -> GangRequest:
     """The part of a spec that decides where and when it fits."""
-    groups = tuple(GroupRequest(g.count, g.min_count, g.shapes, g.spread) for g in spec.groups)
+    groups = tuple(
+        GroupRequest(g.count, g.min_count, with_slices(g.shapes), g.spread) for g in spec.groups
+    )
     apart = spec.anti_affinity
     return GangRequest(
         groups,
@@ -69,14 +71,6 @@ def request_of(spec: JobSpec) -> GangRequest:
         terms=_terms(spec),
         anti_affinity=apart and replace(apart, name=f"{spec.queue}/{apart.name}"),
     )
-
-
-def round_limit(seconds: float) -> float:
-    """A time limit rounded up by 9 % at most, so that similar jobs share a class; 0 stays 0."""
-    if seconds <= 0:
-        return 0.0
-    steps = math.ceil(math.log2(seconds) * STEPS_PER_DOUBLING - 1e-9)
-    return float(math.ceil(2 ** (steps / STEPS_PER_DOUBLING)))
 
 
 def _terms(spec: JobSpec) -> RunTerms:
