@@ -6,6 +6,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from atoll.core.model.priority import DEFAULT_CLASSES
+from atoll.core.policies.fair_share import FairShareSettings
 from atoll.core.policies.registry import ORDERS, SCORES
 from atoll.placement.usecases.leader import LeaderRules
 from atoll.placement.usecases.rejections import AvoidanceRules
@@ -35,6 +36,10 @@ class PlacementSettings(StoreSettings):
     shard: int = Field(0, ge=0, description="shard that this replica is a candidate for")
     queue_order: Annotated[str, AfterValidator(one_of(ORDERS))] = Field(
         "priority_fifo", description="policy that says which job is tried first"
+    )
+    fair_share: FairShareSettings = Field(
+        FairShareSettings(),
+        description="weights and switches of the order fair_share, as a JSON object",
     )
     score: Annotated[str, AfterValidator(one_of(SCORES))] = Field(
         "best_fit", description="policy that chooses among the nodes that fit"
@@ -97,4 +102,5 @@ class PlacementSettings(StoreSettings):
             max_placements=self.max_placements,
             max_revokes=self.max_revokes,
             max_lag=self.max_lag,
+            half_life_s=self.fair_share.half_life_s,
         )

@@ -70,7 +70,11 @@ def _candidate(
         registry=registry,
         hints=hints,
         publisher=publisher,
-        policies=policies(order=process.settings.queue_order, score=process.settings.score),
+        policies=policies(
+            order=process.settings.queue_order,
+            score=process.settings.score,
+            shares=process.settings.fair_share,
+        ),
         clock=process.clock,
     )
     _ = process.supervisor.start("publish", publisher.run)

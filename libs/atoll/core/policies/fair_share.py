@@ -18,7 +18,7 @@ from atoll.core.policies.fair_tree import sibling_ranks
 from atoll.core.policies.interfaces import Ranks, Standing
 from atoll.core.policies.priority_fifo import job_priorities
 from atoll.core.state.mig import UNITS_PER_DEVICE
-from atoll.core.state.shares import CPU, DEVICES, MEMORY, Floats, Shares
+from atoll.core.state.shares import CPU, DEVICES, HALF_LIFE_S, MEMORY, Floats, Shares
 from atoll.core.state.snapshot import Snapshot
 
 HOUR_S: Final = 3600.0
@@ -37,6 +37,8 @@ class FairShareSettings:
     memory: float = 1.0
     devices: Mapping[str, float] = field(default_factory=dict)
     """By kind, what a device is worth in equivalents of one of weight 1."""
+    half_life_s: float = HALF_LIFE_S
+    """After so long past usage counts half; a leader knows what it has seen itself."""
     history: float = 0.0
     """What its rank among siblings by past usage adds to a queue's share: 0 to this."""
     priority_first: bool = False
@@ -51,6 +53,13 @@ class FairShareSettings:
     """Seconds gained at no laxity left, falling to none over as much laxity."""
     preempted_s: float = HOUR_S
     """Seconds gained by each time it was stopped for others."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for what would make no order."""
+        if not self.half_life_s > 0:
+            raise ValueError("half_life_s must be above 0")
+        if min(self.cpu, self.memory, *self.devices.values()) < 0:
+            raise ValueError("weights of resources must be 0 or more")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from typing import Final
 from atoll.core.policies.alignment import DotProduct
 from atoll.core.policies.best_fit import BestFit
 from atoll.core.policies.chance import Random
-from atoll.core.policies.fair_share import FairShare
+from atoll.core.policies.fair_share import FairShare, FairShareSettings
 from atoll.core.policies.fgd import FragmentationGradient
 from atoll.core.policies.fit import KeptApart, LabelsMatch, OpenCluster, OpenNode
 from atoll.core.policies.interfaces import Filter, Policies, QueueOrder, Score, VictimOrder
@@ -40,14 +40,21 @@ VICTIMS: Final[dict[str, VictimOrder]] = {
 def policies(
     *,
     order: str = "priority_fifo",
-    score: str = "best_fit",
+    score: str = "atoll",
     victims: str = "minimal_loss",
+    shares: FairShareSettings | None = None,
 ) -> Policies:
-    """The named policies with all filters; raises KeyError for an unknown name."""
+    """The named policies with all filters; raises KeyError for an unknown name.
+
+    `shares`: weights and switches of the order `fair_share` other than the usual ones.
+    """
     filters = tuple(FILTERS.values())
-    return Policies(ORDERS[order], filters, SCORES[score], VICTIMS[victims])
+    chosen = ORDERS[order]
+    if shares is not None and isinstance(chosen, FairShare):
+        chosen = FairShare(shares)
+    return Policies(chosen, filters, SCORES[score], VICTIMS[victims])
 
 
 def order_name(order: QueueOrder) -> str:
     """The name of an order; empty for one that is not registered."""
-    return next((name for name, each in ORDERS.items() if each is order), "")
+    return next((name for name, each in ORDERS.items() if type(each) is type(order)), "")

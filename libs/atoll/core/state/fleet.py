@@ -22,10 +22,10 @@ UNKNOWN = ReasonCode.NO_CLUSTER
 class Fleet:
     """The part of a world that knows nothing of jobs."""
 
-    def __init__(self) -> None:
+    def __init__(self, half_life_s: float) -> None:
         self._table = NodeTable()
         self.ledger = Ledger(self._table)
-        self._queues = QueueBooks(self._table)
+        self._queues = QueueBooks(self._table, half_life_s)
         self._clusters: dict[ClusterName, ClusterView] = {}
         self._avoidances: tuple[Avoidance, ...] = ()
         self._stamps = Stamps()

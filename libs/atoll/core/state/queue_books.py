@@ -15,7 +15,7 @@ from atoll.core.state.limits import LimitBook, Limits
 from atoll.core.state.local_use import CapacityBook
 from atoll.core.state.node_table import NodeTable
 from atoll.core.state.queue_tree import QueueTree
-from atoll.core.state.shares import ShareBook, Shares, amounts_of
+from atoll.core.state.shares import HALF_LIFE_S, ShareBook, Shares, amounts_of
 
 
 class QueueState(NamedTuple):
@@ -28,12 +28,12 @@ class QueueState(NamedTuple):
 class QueueBooks:
     """Follows queues, holdings and nodes. Time goes on by `advance` only."""
 
-    def __init__(self, table: NodeTable) -> None:
+    def __init__(self, table: NodeTable, half_life_s: float = HALF_LIFE_S) -> None:
         self.tree = QueueTree()
         self._table = table
         self._kinds: Interner[str] = table.models.kinds
         self._limits = LimitBook(self._kinds)
-        self._shares = ShareBook(self.tree, self._kinds)
+        self._shares = ShareBook(self.tree, self._kinds, half_life_s)
         self._capacity = CapacityBook(self._kinds)
         self._unknown: dict[AttemptId, Holding] = {}
         """On devices whose kind is not known."""

@@ -22,6 +22,7 @@ from atoll.core.state.ledger import Holding
 from atoll.core.state.needs import need_of
 from atoll.core.state.running import RunningTable
 from atoll.core.state.shape_table import ShapeTable, watched_kinds
+from atoll.core.state.shares import HALF_LIFE_S
 from atoll.core.state.snapshot import Snapshot
 from atoll.core.state.typical import Workload
 
@@ -31,8 +32,9 @@ HEADS = 4096
 class World(Fleet):
     """Nodes, clusters, holdings and queue of one shard."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, half_life_s: float = HALF_LIFE_S) -> None:
+        """`half_life_s`: in which the past use of queues counts half."""
+        super().__init__(half_life_s)
         self._shapes = ShapeTable(self._table.models.kinds)
         self._queue = JobQueue()
         self._running = RunningTable()

@@ -3,7 +3,7 @@
 import json
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
@@ -13,7 +13,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from atoll.core.model.errors import FieldViolation, InvalidInput
-from atoll.core.policies.registry import policies
+from atoll.core.policies.registry import ORDERS, SCORES, policies
 from atoll.sim.fairness import Outcome, Part, parts_of, quotas, run_private, run_shared
 from atoll.sim.readers.philly import PhillyJob, read_philly
 
@@ -28,7 +28,7 @@ def fairness(
     nodes_ratio: float = 1.0,
     checkpoint_h: float = 1.0,
     order: str = "fair_share",
-    score: str = "",
+    score: str = "atoll",
     out: Path | None = None,
 ) -> int:
     """Run the virtual clusters of the Philly trace each by itself and all in one.
@@ -42,14 +42,16 @@ def fairness(
         nodes_ratio: Nodes of the shared cluster over those of all private ones.
         checkpoint_h: Hours between two checkpoints of a job; 0: it makes none.
         order: Policy by which the queue is ordered.
-        score: Policy by which nodes are chosen; left out: the product's.
+        score: Policy by which nodes are chosen.
         out: Write `cluster,wait_s,wait_private_s` for every job, in the order of submits.
     """
     _check(nodes_ratio, checkpoint_h)
+    _check_name("order", order, ORDERS)
+    _check_name("score", score, SCORES)
     jobs = read_philly(trace)
     parts = parts_of(jobs)
     nodes = math.floor(nodes_ratio * sum(part.nodes for part in parts) + 1e-9)
-    chosen = policies(order=order, **({"score": score} if score else {}))
+    chosen = policies(order=order, score=score)
     granted = quotas(parts, nodes * 8)
     console = Console(stderr=True)
     with Progress(console=console, transient=True) as progress:
@@ -113,6 +115,11 @@ def _check(nodes_ratio: float, checkpoint_h: float) -> None:
         raise InvalidInput((FieldViolation("nodes_ratio", "give a number above 0"),))
     if not 0 <= checkpoint_h <= 1e6:
         raise InvalidInput((FieldViolation("checkpoint_h", "give 0 or more hours"),))
+
+
+def _check_name(field: str, name: str, known: Collection[str]) -> None:
+    if name not in known:
+        raise InvalidInput((FieldViolation(field, f"known are {', '.join(sorted(known))}"),))
 
 
 def _is_worse(numbers: Mapping[str, float]) -> bool:

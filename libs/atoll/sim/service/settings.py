@@ -35,7 +35,9 @@ def plane_settings(given: Settings) -> PlaneSettings:
     return PlaneSettings(
         placement=placement,
         dispatch=DispatchSettings.model_validate(BEATS | given.dispatch),
-        policies=policies(order=placement.queue_order, score=placement.score),
+        policies=policies(
+            order=placement.queue_order, score=placement.score, shares=placement.fair_share
+        ),
         placement_replicas=given.placement_replicas,
         dispatch_replicas=given.dispatch_replicas,
     )

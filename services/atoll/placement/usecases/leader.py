@@ -16,6 +16,7 @@ from atoll.core.model.lifecycle import JobState
 from atoll.core.model.messages import Decision
 from atoll.core.model.plan import Plan
 from atoll.core.policies.interfaces import Policies
+from atoll.core.state.shares import HALF_LIFE_S
 from atoll.core.state.snapshot import Snapshot
 from atoll.placement.usecases.commit import Committed
 from atoll.placement.usecases.commit_plan import PlanCommitted, commit_plan
@@ -46,6 +47,8 @@ class LeaderRules:
     """Attempts taken back in one transaction, at most: a lost cluster re-places at this rate."""
     max_lag: int
     """Decisions that an agent may have open before it gets no new work."""
+    half_life_s: float = HALF_LIFE_S
+    """In which the past use of queues counts half."""
 
 
 @dataclass(slots=True)

@@ -50,7 +50,7 @@ async def resume(
         shard=fence.shard,
         rules=rules,
         policies=policies,
-        memory=LeaderMemory(World(), rules.bind_timeout_s, rules.max_lag),
+        memory=LeaderMemory(World(rules.half_life_s), rules.bind_timeout_s, rules.max_lag),
         fence=fence,
         cursor=delta.cursor,
         watch=SilenceWatch(rules.silence, since=now),
