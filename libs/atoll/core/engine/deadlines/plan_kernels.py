@@ -49,7 +49,7 @@ def make_plan(profile: Profile, rows: Rows, row: int, now: int, how: int, out: D
     rows.steps[row] = 0
     if how == KEEP and rows.at[row] != NONE:
         steps, end, _ = fill(profile, rows, row, now, rows.at[row], rows.deadline[row], out)
-        if steps == 1:
+        if steps == 1 and out.at[0] == rows.at[row]:
             keep(rows, row, steps, end, out)
     if rows.steps[row] == 0:
         _cheapest(profile, rows, row, now, how, out)
