@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
-from atoll.core.model.plan import RunTerms
-from atoll.core.model.resources import DeviceGrant
+import pytest
+
+from atoll.core.model.plan import GangRequest, GroupRequest, RunTerms
+from atoll.core.model.resources import DeviceGrant, DeviceRequest, TaskShape
 from atoll.core.model.spec import AntiAffinity
 
 from . import claims
@@ -275,3 +277,23 @@ def test_a_job_that_is_kept_apart_from_others_starts_on_its_own_hold() -> None:
         shard.end_victims()
     shard.cycle()
     assert sorted(shard.running) == high
+
+
+@pytest.mark.parametrize("kinds", [("",), ("A100", "H100"), ("H100", "A100")])
+def test_victims_of_any_kind_that_the_job_may_take_are_found(kinds: tuple[str, ...]) -> None:
+    shard = Shard(claims.nodes(1))
+    low = shard.submit("a", gpus(8))
+    shard.cycle()
+    shapes = tuple(TaskShape(0, 0, DeviceRequest(kind, 2)) for kind in kinds)
+    shard.submit("a", GangRequest((GroupRequest(1, 1, shapes),)), priority=1)
+    assert stopped(shard.cycle()) == [low]
+
+
+def test_work_without_devices_stops_for_work_without_devices() -> None:
+    shard = Shard(claims.nodes(1, gpus=0))
+    small = GangRequest((GroupRequest(1, 1, (TaskShape(4000, 0),)),))
+    low = [shard.submit("a", small) for _ in range(2)]
+    shard.cycle()
+    shard.submit("a", small, priority=1)
+    assert len(stopped(shard.cycle())) == 1
+    assert len(low) == len(shard.running)

@@ -15,7 +15,7 @@ from atoll.core.engine.placements import Assembler
 from atoll.core.engine.score_kernels import Scoring
 from atoll.core.model.plan import GangPlacement
 from atoll.core.state.columns import Nodes, scratch_copy
-from atoll.core.state.ledger_kernels import Uses, give_tasks
+from atoll.core.state.ledger_kernels import Uses, give_gangs
 from atoll.core.state.ragged import offsets, spans
 from atoll.core.state.snapshot import ClassView, Snapshot
 from atoll.core.state.statement import Statement
@@ -51,7 +51,7 @@ class Ground:
     def without(self, gone: Bools, units_left: int) -> Statement | None:
         """The statement in which the gang is placed once some of the runs are gone, or None."""
         nodes = scratch_copy(self.snapshot.nodes)
-        give_back(nodes, self.uses, np.flatnonzero(gone))
+        give_gangs(nodes, self.uses, np.flatnonzero(gone))
         statement = Statement(nodes, self.snapshot.hardware, self.snapshot.shapes)
         placer = gang_placer(self.snapshot, statement, self.scoring, gathers=self.ask.gathers)
         ask = self.ask
@@ -77,12 +77,6 @@ def ground(
     )
     masks = {shape: mask[rows] for shape, mask in ask.masks.items()}
     return Ground(part, scoring, replace(ask, masks=masks), kept), here
-
-
-def give_back(nodes: Nodes, uses: Uses, gangs: Ints) -> None:
-    """Give back what some gangs use."""
-    for gang in gangs.tolist():
-        give_tasks(nodes, uses, uses.first_task[gang], uses.first_task[gang + 1])
 
 
 def _clip(uses: Uses, place: Ints) -> tuple[Uses, Ints]:

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from atoll.core.engine.ground import Ask, give_back
+from atoll.core.engine.ground import Ask
 from atoll.core.engine.limits import units_left
 from atoll.core.engine.masks import Masks
 from atoll.core.engine.rights import Rights, placed_by_queue
@@ -22,12 +22,14 @@ from atoll.core.engine.victims import Choice, Offer, choose
 from atoll.core.model.ids import AttemptId, JobId
 from atoll.core.model.lifecycle import StopCause
 from atoll.core.model.plan import Eviction, Nomination
+from atoll.core.model.resources import ANY_KIND
 from atoll.core.policies.interfaces import Policies
 from atoll.core.state.columns import Nodes, scratch_copy
 from atoll.core.state.holds import Hold
 from atoll.core.state.ledger import flatten
-from atoll.core.state.ledger_kernels import Uses, take_gangs
+from atoll.core.state.ledger_kernels import Uses, give_gangs, take_gangs
 from atoll.core.state.limits import ALL_KINDS
+from atoll.core.state.needs import least_units
 from atoll.core.state.running import uses_of
 from atoll.core.state.shares import DEVICES
 from atoll.core.state.snapshot import ClassView, Snapshot
@@ -116,7 +118,7 @@ class Preemption:
         nodes = scratch_copy(self.statement.nodes)
         running = self.snapshot.running
         stopping = np.flatnonzero(running.live & running.stopping)
-        give_back(nodes, self._uses(stopping), np.arange(len(stopping)))
+        give_gangs(nodes, self._uses(stopping), np.arange(len(stopping)))
         for hold in self.holds.values():
             _hold_slices(nodes, hold.uses)
         return nodes
@@ -144,12 +146,12 @@ class Preemption:
     def _choose(self, view: ClassView, ask: Ask, slots: Ints) -> Choice | None:
         running = self.snapshot.running
         amounts = self._amounts(view)
-        units = self.rights.units[slots]
-        wanted = units[:, amounts > 0].sum(axis=1) if amounts.any() else np.ones(len(slots))
+        wanted = self.rights.units[slots][:, self._kinds(view)].sum(axis=1)
         offer = Offer(
             uses=self._uses(slots),
             cost=self.policies.victims.costs(running, slots, now=self.masks.now),
             freed=np.maximum(wanted.astype(np.float64), 1.0),
+            asked=least_units(view.request),
             units_left=lambda gone: self._units_left(view, slots[gone]),
             sound=lambda gone: self.rights.stays_inside(view, slots[gone], amounts),
         )
@@ -159,13 +161,13 @@ class Preemption:
     def _inherited(self, view: ClassView) -> Nodes:
         nodes = scratch_copy(self.nodes)
         for hold in self._lower(view):
-            give_back(nodes, hold.uses, np.zeros(1, np.int64))
+            give_gangs(nodes, hold.uses, np.zeros(1, np.int64))
         return nodes
 
     def _settle(self, each: Blocked, victims: Ints, found: Choice) -> None:
         view = self.snapshot.queue.classes[each.group]
         uses = flatten([found.placement.tasks], self.snapshot)
-        give_back(self.nodes, self._uses(victims), np.arange(len(victims)))
+        give_gangs(self.nodes, self._uses(victims), np.arange(len(victims)))
         inherited = self._release(view, uses)
         waits = self._stopping_on(uses, victims)
         if not len(waits) and not inherited:
@@ -203,7 +205,7 @@ class Preemption:
         """Let the job take what it chose; lower holds that do not fit beside it end."""
         lower = self._lower(view)
         for hold in lower:
-            give_back(self.nodes, hold.uses, np.zeros(1, np.int64))
+            give_gangs(self.nodes, hold.uses, np.zeros(1, np.int64))
         mode = self.snapshot.hardware.models.mode
         taken = take_gangs(self.nodes, mode, uses, True)
         assert not taken.any(), "the gang was placed on these very nodes"
@@ -264,6 +266,14 @@ class Preemption:
             if 0 <= kind < len(amounts):
                 amounts[kind] += units
         return amounts
+
+    def _kinds(self, view: ClassView) -> Bools:
+        """(K) device kinds of which the job may take some, by any alternative."""
+        shapes = [shape for group in view.request.groups for shape in group.shapes]
+        names = {shape.device.kind for shape in shapes if shape.device}
+        kinds = np.zeros(self.rights.held.shape[1], np.bool_)
+        kinds[[number for name, number in self.snapshot.kinds.items() if name in names]] = True
+        return kinds | (ANY_KIND in names)
 
     def _uses(self, slots: Ints) -> Uses:
         return uses_of(self.snapshot.running.tasks, slots, self.snapshot.nodes)

@@ -21,6 +21,7 @@ from atoll.core.engine.score_kernels import Scoring
 from atoll.core.model.plan import GangPlacement
 from atoll.core.state.columns import Nodes, scratch_copy
 from atoll.core.state.ledger_kernels import Uses, give_tasks
+from atoll.core.state.mig import UNITS_PER_BLOCK
 from atoll.core.state.snapshot import Snapshot
 from atoll.core.state.statement import Statement
 
@@ -30,7 +31,11 @@ Bools = NDArray[np.bool_]
 
 MOST_DOMAINS: Final = 8
 """Of one level that are looked at."""
-MOST_SPARED: Final = 64
+WIDE: Final = 32
+"""Rows of a domain up to which all are looked at together."""
+SPARE: Final = 2
+"""Times the room that is needed, which the cheapest rows of a wide domain must have."""
+MOST_SPARED: Final = 256
 """Victims of one domain that are tried to be spared."""
 EXACT_DEVICES: Final = 64
 """Domains up to so many devices are searched exactly, as far as MOST_EXACT goes."""
@@ -57,6 +62,8 @@ class Offer:
     cost: Floats
     freed: Floats
     """How much of what is asked for each holds."""
+    asked: int
+    """1/56 blocks that the gang takes at least; 0 when that cannot be told."""
     units_left: Callable[[Bools], int]
     """What the queue's limits leave once these candidates are gone."""
     sound: Callable[[Bools], bool]
@@ -66,12 +73,14 @@ class Offer:
 def choose(snapshot: Snapshot, scoring: Scoring, *, ask: Ask, offer: Offer) -> Choice | None:
     """Whom to stop for a gang. `snapshot.nodes`: with what comes free anyhow given back."""
     best: Choice | None = None
-    for rows in _domains(snapshot, scoring, ask=ask, offer=offer):
-        field, here = ground(snapshot, scoring, ask, rows=rows, uses=offer.uses)
-        domain = _Domain(field, offer, here=here, total=len(offer.cost))
-        found = domain.choose(best.cost if best else np.inf)
-        if found is not None and (best is None or found.cost < best.cost):
-            best = found
+    for parts in _domains(snapshot, scoring, ask=ask, offer=offer):
+        for rows in parts:
+            field, here = ground(snapshot, scoring, ask, rows=rows, uses=offer.uses)
+            domain = _Domain(field, offer, here=here, total=len(offer.cost))
+            found = domain.choose(best.cost if best else np.inf)
+            if found is not None:
+                best = found if best is None or found.cost < best.cost else best
+                break
     return best
 
 
@@ -84,9 +93,15 @@ class _Domain:
         self.here = here
         self.total = total
         self.cost = offer.cost[here]
+        self.freed = offer.freed[here]
+        free = np.maximum(field.snapshot.nodes.blocks_free, 0).sum()
+        self.short = max(0, offer.asked - int(free) * UNITS_PER_BLOCK)
+        """Units that victims have to free at least."""
 
     def choose(self, below: float) -> Choice | None:
         """The cheapest victims found, if they cost less than `below`."""
+        if self._least() >= below:
+            return None
         everyone = np.ones(len(self.here), np.bool_)
         nobody = ~everyone
         if (free := self._try(nobody)) is not None:
@@ -98,6 +113,17 @@ class _Domain:
         exact = self._exact(float(self.cost[gone].sum()))
         gone, statement = exact or (gone, statement)
         return self._choice(gone, statement) if self.cost[gone].sum() < below else None
+
+    def _least(self) -> float:
+        """No victims here cost less: the cheapest units, the last run in part."""
+        order = np.argsort(self.cost / self.freed, kind="stable")
+        total = np.cumsum(self.freed[order])
+        if not self.short or not len(order) or total[-1] < self.short:
+            return 0.0 if not self.short else np.inf
+        last = int(np.searchsorted(total, self.short))
+        whole = float(self.cost[order[:last]].sum())
+        rest = self.short - (float(total[last - 1]) if last else 0.0)
+        return whole + float(self.cost[order[last]] * rest / self.freed[order[last]])
 
     def _choice(self, gone: Bools, statement: Statement) -> Choice:
         cost = float(self.cost[gone].sum())
@@ -111,7 +137,7 @@ class _Domain:
         return self.field.without(gone, self.offer.units_left(of_all))
 
     def _orders(self) -> Iterator[Ints]:
-        yield np.lexsort((self.here, self.cost / self.offer.freed[self.here]))
+        yield np.lexsort((self.here, self.cost / self.freed))
         rows = len(self.field.snapshot.nodes.id)
         if rows > 1:
             # Whole nodes, the cheapest first: scattered victims leave room for no large task.
@@ -155,15 +181,20 @@ class _Domain:
             return None
         sets = (np.arange(1, 1 << count)[:, None] >> np.arange(count)) & 1 > 0
         cost = sets @ self.cost
-        cheaper = np.flatnonzero(cost < bound - 1e-9)
+        cheaper = np.flatnonzero((cost < bound - 1e-9) & (sets @ self.freed >= self.short))
         for at in cheaper[np.argsort(cost[cheaper], kind="stable")][:MOST_EXACT].tolist():
             if (fits := self._try(sets[at])) is not None:
                 return sets[at], fits
         return None
 
 
-def _domains(snapshot: Snapshot, scoring: Scoring, *, ask: Ask, offer: Offer) -> Iterator[Ints]:
-    """Rows of the domains in which the gang could fit were all candidates gone."""
+def _domains(
+    snapshot: Snapshot, scoring: Scoring, *, ask: Ask, offer: Offer
+) -> Iterator[tuple[Ints, ...]]:
+    """Rows of the domains in which the gang could fit were all candidates gone.
+
+    Of a wide domain first those rows alone where room is cheapest.
+    """
     need = np.array([group.min_count for group in ask.view.request.groups], np.int64)
     emptied = scratch_copy(snapshot.nodes)
     give_tasks(emptied, offer.uses, 0, len(offer.uses.row))
@@ -173,7 +204,22 @@ def _domains(snapshot: Snapshot, scoring: Scoring, *, ask: Ask, offer: Offer) ->
     for step in chain(_node_step(snapshot, ask, levels.steps), levels.steps):
         numbers = _cheapest(step, now, then, need=need, cost=cost)
         for number in numbers.tolist():
-            yield np.flatnonzero((step == number) & then.any(axis=0))
+            rows = np.flatnonzero((step == number) & then.any(axis=0))
+            few = _cheap_rows(rows, now, then, need=need, cost=cost)
+            yield (few, rows) if len(few) < len(rows) else (rows,)
+
+
+def _cheap_rows(rows: Ints, now: Ints, then: Ints, *, need: Ints, cost: Floats) -> Ints:
+    if len(rows) <= WIDE:
+        return rows
+    kept = np.zeros(len(rows), np.bool_)
+    for group in range(len(need)):
+        gained = then[group, rows] - now[group, rows]
+        order = np.lexsort((rows, cost[rows] / np.maximum(gained, 1)))
+        order = order[then[group, rows[order]] > 0]
+        enough = np.searchsorted(np.cumsum(then[group, rows[order]]), SPARE * need[group]) + 1
+        kept[order[: max(int(enough), WIDE)]] = True
+    return rows[kept]
 
 
 def _cheapest(step: NDArray[np.int32], now: Ints, then: Ints, *, need: Ints, cost: Floats) -> Ints:

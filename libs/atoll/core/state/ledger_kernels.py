@@ -82,6 +82,13 @@ def give_tasks(nodes: Nodes, uses: Uses, first: int, end: int) -> None:
 
 
 @njit(cache=True, nogil=True)
+def give_gangs(nodes: Nodes, uses: Uses, gangs: NDArray[np.int64]) -> None:
+    """Give back what some gangs use."""
+    for gang in gangs:
+        give_tasks(nodes, uses, uses.first_task[gang], uses.first_task[gang + 1])
+
+
+@njit(cache=True, nogil=True)
 def _take_task(nodes: Nodes, mode: NDArray[np.int8], uses: Uses, task: int, strict: bool) -> int:
     row = uses.row[task]
     if strict and nodes.cpu_free[row] < uses.cpu[task]:

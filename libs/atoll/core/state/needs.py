@@ -51,6 +51,17 @@ def need_of(request: GangRequest, kind_number: Callable[[str], int]) -> Need:
     return Need(cpu, memory, tuple(devices.items()))
 
 
+def least_units(request: GangRequest) -> int:
+    """1/56 blocks that the least count of a gang takes; 0 when no number is sure."""
+    total = 0
+    for group in request.groups:
+        devices = [shape.device for shape in group.shapes]
+        if any(d is None or d.profile or d.memory_bytes for d in devices):
+            return 0
+        total += group.min_count * min(units_of(d) for d in devices if d)
+    return total
+
+
 def units_of(device: DeviceRequest) -> int:
     """1/56 blocks of a request; a share given by its memory counts as a whole device."""
     if device.profile:
