@@ -209,9 +209,8 @@ class Driver:
         self.world.remove_pending([each.job for each in placed])
         for each in placed:
             self._start(each)
-        self.world.drop_nominations(made.released)
         self.world.stopping([eviction.attempt for eviction in made.evictions])
-        self.world.add_nominations(made.nominations)
+        self.world.add_nominations(made.nominations, instead_of=made.released)
         for eviction in made.evictions:
             self._evict(eviction)
 
