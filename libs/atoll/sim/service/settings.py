@@ -1,8 +1,10 @@
 """A scenario in the words of the services: their settings, clusters and queues."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
+from atoll.agent.settings import AgentSettings
 from atoll.agent.simcluster.description import Described, described_by, read_cluster
 from atoll.core.model.ids import QueueName, Tenant
 from atoll.core.model.job import Queue
@@ -23,6 +25,7 @@ PLACEMENT: Final = {
     "unschedulable_after_s": 60.0,
     "lost_after_s": 300.0,
     "takeover_grace_s": 60.0,
+    "audit_period_s": 600.0,
 }
 AGENT: Final = {"stop_after_s": 120.0}
 """Periods are longer than in the services' own defaults, as days pass in minutes here; what
@@ -41,6 +44,20 @@ def plane_settings(given: Settings) -> PlaneSettings:
         placement_replicas=given.placement_replicas,
         dispatch_replicas=given.dispatch_replicas,
     )
+
+
+def agent_settings(
+    scenario: Scenario, name: str, *, folder: Path, dispatch: tuple[str, ...]
+) -> AgentSettings:
+    """An agent's settings; `folder` is that of all agents. Raises ValidationError."""
+    return AgentSettings.model_validate({
+        "cluster": name,
+        "backend": "simulated",
+        "data_dir": folder / name,
+        "dispatch": dispatch,
+        **AGENT,
+        **scenario.settings.agent,
+    })
 
 
 def clusters(scenario: Scenario) -> dict[str, Described]:

@@ -11,7 +11,6 @@ from typing import Any, Final
 import numpy as np
 
 from atoll.adapters.memory.store_rows import Rows
-from atoll.agent.settings import AgentSettings
 from atoll.agent.simcluster.progress import ProgressBook
 from atoll.core.model.errors import StaleEpoch, Unavailable
 from atoll.core.model.ids import AttemptId, ClusterName
@@ -38,6 +37,7 @@ AUDIT_S: Final = 60.0
 QUIET_S: Final = 60.0
 """Within this time after the last job's end everything has to have converged."""
 SAMPLES: Final = 500
+LEAST_SAMPLE_S: Final = 30.0
 LEDGER: Final = "I4 ledger = rows"
 NO_MISHAP: Final = "no part fails in a way that is not foreseen"
 
@@ -130,7 +130,9 @@ class Simulation:
         self._sites = {
             name: Site(
                 each,
-                self._agent(name),
+                told.agent_settings(
+                    scenario, name, folder=self._folder, dispatch=self._plane.addresses
+                ),
                 exchange=self._plane.exchange,
                 book=book,
                 clock=self._clock,
@@ -156,16 +158,6 @@ class Simulation:
         self._faults.before_commit(rows)
         self._rules.check(rows)
 
-    def _agent(self, name: str) -> AgentSettings:
-        return AgentSettings.model_validate({
-            "cluster": name,
-            "backend": "simulated",
-            "data_dir": self._folder / name,
-            "dispatch": self._plane.addresses,
-            **told.AGENT,
-            **self._scenario.settings.agent,
-        })
-
     async def _make_queues(self) -> None:
         self._capacity()
         for queue in told.queues(self._scenario, self._works):
@@ -179,7 +171,9 @@ class Simulation:
             *(at for fault in scenario.faults for at in fault.at),
         ))
         beside = [
-            asyncio.ensure_future(self._sample(scenario.sample or max(1.0, until / SAMPLES))),
+            asyncio.ensure_future(
+                self._sample(scenario.sample or max(LEAST_SAMPLE_S, until / SAMPLES))
+            ),
             asyncio.ensure_future(self._audit()),
         ]
         try:

@@ -48,10 +48,7 @@ LOOK_S: Final = 0.05
 
 
 class SimulatedBackend:
-    """A `Backend` over a described cluster; `speed` is job seconds per real second.
-
-    Others may be given in place of its own `ledger`, its `control`, its `book` of checkpoints.
-    """
+    """A `Backend` over a described cluster; `speed` is job seconds per real second."""
 
     def __init__(
         self,
@@ -230,8 +227,8 @@ class SimulatedBackend:
         await self._ledger.append(entry)
 
     def _begun(self, order: StartOrder, tasks: tuple[TaskPlacement, ...]) -> Run:
-        progress = self._engine.book.of(job_of(order.attempt))
-        return begun(order, tasks, progress, at=self._engine.now(), speed=self._speed)
+        engine, job = self._engine, job_of(order.attempt)
+        return begun(order, tasks, engine.book.of(job), at=engine.now(), speed=self._speed)
 
     def _binds_badly(self, node: str) -> bool:
         fault = self.faults.of(node)
