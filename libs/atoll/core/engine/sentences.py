@@ -25,6 +25,13 @@ SHORTAGES: Final = frozenset({
     ReasonCode.DEVICES_SHORT,
 })
 
+UNCHANGING: Final = frozenset({
+    ReasonCode.LABELS_MISMATCH,
+    ReasonCode.DEVICE_KIND_ABSENT,
+    ReasonCode.PROFILE_ABSENT,
+})
+"""What waiting does not help against."""
+
 _NODE: Final = {
     ReasonCode.NODE_UNSCHEDULABLE: ("down or cordoned", "uncordon or repair them"),
     ReasonCode.NODE_SUSPECT: ("suspect until a later inventory", "wait for it"),

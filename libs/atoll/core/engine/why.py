@@ -15,6 +15,7 @@ from atoll.core.engine.score_kernels import Scoring
 from atoll.core.engine.sentences import (
     CLUSTER_CODES,
     SHORTAGES,
+    UNCHANGING,
     advice,
     cluster_reason,
     gang_reason,
@@ -90,7 +91,10 @@ def reasons(
 
 
 def node_reasons(sight: Sight, shape: TaskShape, number: int, *, look: Look) -> list[Reason]:
-    """One reason per blocker (and cluster, where that is closed), the most nodes first."""
+    """One reason per blocker (and cluster, where that is closed), the most nodes first.
+
+    What no node of a kind will ever change (its labels, its devices) comes behind what may pass.
+    """
     codes, devices = look
     if not len(codes):
         return [Reason(ReasonCode.NO_CLUSTER, "no cluster has reported a node yet")]
@@ -101,7 +105,7 @@ def node_reasons(sight: Sight, shape: TaskShape, number: int, *, look: Look) -> 
             found.extend(_closed(sight, code, rows))
         elif code is not None:
             found.append(_short(sight, shape, number, code=code, rows=rows, devices=devices))
-    return sorted(found, key=lambda r: (-r.count, r.code, r.cluster))
+    return sorted(found, key=lambda r: (r.code in UNCHANGING, -r.count, r.code, r.cluster))
 
 
 def _group_reasons(
