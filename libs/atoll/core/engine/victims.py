@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from atoll.core.engine.covers import covers
 from atoll.core.engine.domain_kernels import NOWHERE, sum_up
 from atoll.core.engine.domains import ladder
 from atoll.core.engine.ground import Ask, Ground, ground
@@ -40,7 +41,7 @@ MOST_SPARED: Final = 256
 EXACT_DEVICES: Final = 64
 """Domains up to so many devices are searched exactly, as far as MOST_EXACT goes."""
 EXACT_VICTIMS: Final = 14
-MOST_EXACT: Final = 256
+MOST_EXACT: Final = 512
 """Sets of victims that are tried on one domain."""
 
 
@@ -108,7 +109,7 @@ class _Domain:
             return self._choice(nobody, free)
         if self._try(everyone) is None:
             return None
-        found = [self._greedy(order) for order in self._orders()]
+        found = [self._greedy(order) for order in self._orders()] + self._covers()
         gone, statement = min(found, key=lambda each: float(self.cost[each[0]].sum()))
         exact = self._exact(float(self.cost[gone].sum()))
         gone, statement = exact or (gone, statement)
@@ -164,6 +165,15 @@ class _Domain:
         gone[order[:count]] = True
         return self._try(gone)
 
+    def _covers(self) -> list[tuple[Bools, Statement]]:
+        if not self._is_small():
+            return []
+        tried = ((gone, self._try(gone)) for gone in covers(self.field, self.cost))
+        return [(gone, statement) for gone, statement in tried if statement is not None]
+
+    def _is_small(self) -> bool:
+        return int((self.field.snapshot.nodes.model > 0).sum()) <= EXACT_DEVICES
+
     def _spare(self, gone: Bools, statement: Statement) -> tuple[Bools, Statement]:
         chosen = np.flatnonzero(gone)
         order = chosen[np.lexsort((chosen, -self.cost[chosen]))]
@@ -175,9 +185,8 @@ class _Domain:
         return gone, statement
 
     def _exact(self, bound: float) -> tuple[Bools, Statement] | None:
-        nodes = self.field.snapshot.nodes
         count = len(self.here)
-        if count > EXACT_VICTIMS or int((nodes.model > 0).sum()) > EXACT_DEVICES:
+        if count > EXACT_VICTIMS or not self._is_small():
             return None
         sets = (np.arange(1, 1 << count)[:, None] >> np.arange(count)) & 1 > 0
         cost = sets @ self.cost

@@ -1,0 +1,93 @@
+"""On few devices no set of victims is cheaper than the one that is chosen: all sets are tried."""
+
+from itertools import chain, combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from atoll.core.engine.cycle import CycleLimits, plan
+from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId, QueueName, attempt_id
+from atoll.core.model.plan import RunFacts, TaskPlacement
+from atoll.core.model.resources import DeviceGrant
+from atoll.core.policies.registry import VICTIMS, policies
+from atoll.core.state.ledger import Holding
+
+from . import claims
+from .claims import Shard, gpus
+
+DEVICES = 4
+
+
+def holding(number: int, node: int, devices: range, *, started: int) -> Holding:
+    grants = tuple(DeviceGrant(index, blocks=100) for index in devices)
+    task = TaskPlacement(0, 0, NodeId(node), f"n{node}", 0, 0, devices=grants)
+    run = RunFacts(JobId(number), started_at=float(started))
+    attempt = attempt_id(JobId(number), 1)
+    return Holding(attempt, QueueName("a"), ClusterName("c1"), (task,), run)
+
+
+@st.composite
+def filled(draw: st.DrawFn) -> tuple[int, list[Holding]]:
+    nodes = draw(st.integers(1, 3))
+    made: list[Holding] = []
+    for node in range(1, nodes + 1):
+        at = 0
+        while at < DEVICES:
+            size = min(draw(st.integers(1, 3)), DEVICES - at)
+            if draw(st.integers(0, 4)):
+                started = draw(st.integers(0, 900))
+                made.append(holding(1 + len(made), node, range(at, at + size), started=started))
+            at += size
+    return nodes, made
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    fleet=filled(),
+    size=st.integers(1, DEVICES),
+    tasks=st.integers(1, 3),
+    victims=st.sampled_from(("minimal_loss", "goodput")),
+)
+def test_no_set_of_victims_costs_less(
+    fleet: tuple[int, list[Holding]], size: int, tasks: int, victims: str
+) -> None:
+    nodes, held = fleet
+    shard = Shard(claims.nodes(nodes, gpus=DEVICES), next_job=100)
+    shard.world.add_allocations(held)
+    shard.submit("a", gpus(size, tasks=tasks), priority=1)
+    snapshot = shard.world.freeze(shard.now)
+    made = plan(
+        snapshot,
+        policies(victims=victims),
+        now=shard.now,
+        rng=np.random.default_rng(0),
+        limits=CycleLimits(max_explained=0),
+    )
+    slots = snapshot.running.slots()
+    costs = VICTIMS[victims].costs(snapshot.running, slots, now=shard.now)
+    price = dict(zip([h.attempt for h in held], costs.tolist(), strict=True))
+    best = cheapest(nodes, held, price, need=(size, tasks))
+    if made.placements:
+        assert best == 0
+    elif best is None:
+        assert not made.evictions
+    else:
+        assert sum(price[e.attempt] for e in made.evictions) == pytest.approx(best)
+
+
+def cheapest(
+    nodes: int, held: list[Holding], price: dict[AttemptId, float], *, need: tuple[int, int]
+) -> float | None:
+    sets = chain.from_iterable(combinations(held, n) for n in range(len(held) + 1))
+    fitting = (gone for gone in sets if fits(nodes, [h for h in held if h not in gone], need))
+    return min((sum(price[h.attempt] for h in gone) for gone in fitting), default=None)
+
+
+def fits(nodes: int, held: list[Holding], need: tuple[int, int]) -> bool:
+    size, tasks = need
+    left = dict.fromkeys(range(1, nodes + 1), DEVICES)
+    for one in held:
+        left[one.tasks[0].node] -= len(one.tasks[0].devices)
+    return sum(free // size for free in left.values()) >= tasks
