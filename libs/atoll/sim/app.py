@@ -6,6 +6,7 @@ from cyclopts import App
 
 COMMANDS: Final[tuple[tuple[str, str], ...]] = (
     ("run", "Run a scenario through the real services, with faults."),
+    ("backfill", "Replay a log of a parallel machine under a policy of time."),
     ("pack", "Pack the pods of an openb list."),
     ("deadlines", "Admit and run the jobs of an ElasticFlow trace."),
     ("fairness", "Run virtual clusters each by itself and all in one."),

@@ -1,0 +1,1 @@
+"""When capacity is free: profiles, holes in them, reservations, and forecasts."""
