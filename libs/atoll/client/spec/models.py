@@ -205,7 +205,7 @@ class Spec(Strict):
     anti_affinity: Annotated[AntiAffinity, BeforeValidator(_anti_affinity)] | None = None
     """A name; jobs of one queue that give the same one never share a node."""
     preemptible: Annotated[bool, Field(strict=True)] = True
-    """False: never stopped for others; such a job runs inside its queue's deserved share only."""
+    """False: it is never stopped for others."""
     preempts: Annotated[bool, Field(strict=True)] = True
     """False: it stops nobody, whatever its priority."""
     restart_cost: Seconds | None = None

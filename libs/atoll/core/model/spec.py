@@ -106,7 +106,7 @@ class JobSpec:
     preempts: bool = True
     """False: it stops nobody, whatever its priority. Its priority class may say so for it."""
     preemptible: bool = True
-    """False: never a victim; such a job may only run inside its queue's deserved share."""
+    """False: it is never stopped for others."""
     restart_cost_s: float = 0.0
     """From a new start until it goes on where its last checkpoint was."""
     begin_at: float = 0.0

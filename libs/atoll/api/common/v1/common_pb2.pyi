@@ -602,7 +602,7 @@ class JobSpec(_message.Message):
     deadline_at: _builtins.float
     """Unix seconds by which it should have ended; 0: none."""
     preemptible: _builtins.bool
-    """False: it is never stopped for others, and runs inside its queue's deserved share only."""
+    """False: it is never stopped for others."""
     restart_cost_s: _builtins.float
     """Seconds from a new start until it goes on where its last checkpoint was."""
     preempts: _builtins.bool
