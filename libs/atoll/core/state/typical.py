@@ -138,7 +138,10 @@ class _Measure:
         row = self._nodes.row_of.get(task.node)
         if not grants or row is None:
             return _Need(task.cpu_milli, 0, ())
-        blocks[self._models.kind[self._nodes.nodes.model[row, grants[0].index]]] = grants[0].blocks
+        kind = int(self._models.kind[self._nodes.nodes.model[row, grants[0].index]])
+        if not 0 <= kind < len(blocks):
+            return _Need(task.cpu_milli, 0, ())  # its device is not there any more
+        blocks[kind] = grants[0].blocks
         return _Need(task.cpu_milli, len(grants), tuple(blocks))
 
     def _blocks(self, device: DeviceRequest) -> list[int]:
