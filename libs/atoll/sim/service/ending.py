@@ -3,8 +3,9 @@
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from atoll.core.model.ids import JobId
+from atoll.core.model.ids import AttemptId, JobId
 from atoll.core.model.inventory import ClusterState
+from atoll.core.model.job import Job
 from atoll.core.model.lifecycle import TERMINAL_JOB, JobState
 from atoll.sim.service.plane import Plane
 from atoll.sim.service.site import Site
@@ -25,23 +26,26 @@ def check_end(
     truth: Truth,
     acknowledged: Collection[JobId],
 ) -> None:
-    """Accuse whatever is left over."""
+    """Accuse whatever is left over. What runs may go on running, and others wait for it."""
     tables = plane.database.tables
     lost = sorted(set(acknowledged) - tables.jobs.keys())
     court.require(not lost, NO_LOSS, lost)
+    running = {attempt for site in sites.values() for attempt in site.running()}
     for number in sorted(tables.jobs):
         job = tables.jobs[number]
-        over = job.state in TERMINAL_JOB
-        court.require(over, CONVERGED, f"job {number} is {job.state} ({job.reason})", job=number)
+        well = _is_well(job, running)
+        court.require(well, CONVERGED, f"job {number} is {job.state} ({job.reason})", job=number)
         worked = job.state is not JobState.SUCCEEDED or number in truth.finished
         court.require(worked, WORKED, f"job {number}", job=number)
-    if court.first is not None:
-        return
-    court.require(not tables.allocations, GIVEN_BACK, sorted(tables.allocations))
-    for name, site in sites.items():
-        court.require(not site.running(), CONVERGED, name, "still runs", sorted(site.running()))
+    court.require(tables.allocations.keys() == running, GIVEN_BACK, sorted(tables.allocations))
     for name, cluster in sorted(tables.clusters.items()):
         court.require(cluster.state is ClusterState.ACTIVE, CONVERGED, name, "is", cluster.state)
         quiet = cluster.acked_seq == cluster.head_seq
         court.require(quiet, CONVERGED, name, cluster.acked_seq, "of", cluster.head_seq, "applied")
     court.require(plane.leader is not None, CONVERGED, "nobody leads")
+
+
+def _is_well(job: Job, running: Collection[AttemptId]) -> bool:
+    if job.state is JobState.RUNNING:
+        return job.attempt in running
+    return job.state in TERMINAL_JOB or (job.state is JobState.QUEUED and bool(running))
