@@ -114,3 +114,16 @@ def test_jobs_of_philly_keep_their_queues(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert two.at == 60.0
     assert two.spec.checkpoint is not None
+
+
+def test_processors_of_parallel_machines_are_cpus(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text(
+        "job_id,submit_s,run_s,procs,req_time_s,user,easy_wait_s\n"
+        "1,100,50,40,60,7,0\n"
+        "2,160,10,16,20,7,3\n"
+    )
+    one, two = read_trace(Trace(format="pwa", file=tmp_path / "log.csv"))
+    sizes = [(g.count, g.shapes[0].cpu_milli) for g in one.spec.groups]
+    assert sizes == [(2, 16_000), (1, 8_000)]
+    assert (one.at, one.run_s, one.spec.time_limit_s) == (0.0, 50.0, 61.0)
+    assert (two.at, len(two.spec.groups)) == (60.0, 1)

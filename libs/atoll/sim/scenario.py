@@ -112,7 +112,7 @@ class Synthetic(Model):
 class Trace(Model):
     """Jobs from a public trace."""
 
-    format: Literal["openb", "philly", "elasticflow"]
+    format: Literal["openb", "philly", "elasticflow", "swf", "pwa"]
     file: Path
     limit: int = Field(default=0, ge=0)
     """Only the first jobs; 0: all."""
@@ -121,6 +121,8 @@ class Trace(Model):
     queue: str = ""
     """For all jobs; empty: what the trace says, else `default`."""
     checkpoint: Seconds = 0.0
+    per_node: int = Field(default=16, ge=1)
+    """`swf`, `pwa`: processors of a task."""
     cluster: int = Field(default=1, ge=1)
     """`elasticflow`: number of the cluster whose jobs are meant; `file` is the traces' folder."""
 

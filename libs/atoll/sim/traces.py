@@ -3,13 +3,17 @@
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 from atoll.cli.replay import openb
 from atoll.core.model.resources import BLOCKS_PER_DEVICE, DeviceRequest, TaskShape
 from atoll.core.model.spec import Checkpoint, JobSpec, OnLost, TaskGroup
 from atoll.sim.readers.elasticflow import TraceJob, read_cluster
+from atoll.sim.readers.parallel import ParallelLog
 from atoll.sim.readers.philly import read_philly
+from atoll.sim.readers.pwa import read_pwa
+from atoll.sim.readers.swf import read_swf
 from atoll.sim.scenario import Trace
 from atoll.sim.service.clock import START
 from atoll.sim.work import Work
@@ -18,6 +22,7 @@ MILLI_PER_BLOCK: Final = 10
 CPUS_PER_DEVICE: Final = 4_000
 MEMORY_PER_DEVICE: Final = 16 << 30
 NODE_DEVICES: Final = 8
+MIB: Final = 1 << 20
 LEAST_RUN_S: Final = 1.0
 RETRIES: Final = 100
 
@@ -68,6 +73,30 @@ def _elasticflow(trace: Trace) -> Iterator[Work]:
         yield Work(float(job.submitted_s), spec, job.iterations / rate)
 
 
+def _parallel(read: Callable[[Path], ParallelLog]) -> Callable[[Trace], Iterator[Work]]:
+    """Processors are CPUs, `per_node` of them in a task; requests are time limits."""
+
+    def works(trace: Trace) -> Iterator[Work]:
+        log = read(trace.file)
+        columns = (log.submit, log.run, log.processors, log.request)
+        for at, run_s, processors, request_s in zip(*(c.tolist() for c in columns), strict=True):
+            groups = _cpus(processors, trace.per_node)
+            spec = JobSpec("job", "default", groups, time_limit_s=math.ceil(request_s) + 1.0)
+            yield Work(at, spec, run_s)
+
+    return works
+
+
+def _cpus(processors: int, per_node: int) -> tuple[TaskGroup, ...]:
+    whole, rest = divmod(processors, per_node)
+    sizes = [("main", whole, per_node), ("rest", 1 if rest else 0, rest)]
+    return tuple(
+        TaskGroup(name, count, count, shapes=(TaskShape(1000 * cpus, cpus * MIB),), run="true")
+        for name, count, cpus in sizes
+        if count
+    )
+
+
 def _size(job: TraceJob) -> tuple[int, float]:
     left = max(1, job.deadline_s - job.submitted_s)
     enough = ((g, rate) for g, rate in job.throughput if rate * left >= job.iterations)
@@ -98,4 +127,6 @@ READERS: Final[Mapping[str, Callable[[Trace], Iterator[Work]]]] = {
     "openb": _openb,
     "philly": _philly,
     "elasticflow": _elasticflow,
+    "swf": _parallel(read_swf),
+    "pwa": _parallel(read_pwa),
 }

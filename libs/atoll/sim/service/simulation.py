@@ -29,7 +29,7 @@ from atoll.sim.service.rules import Rules
 from atoll.sim.service.site import Site
 from atoll.sim.service.truth import Truth
 from atoll.sim.service.users import ACTOR, Users
-from atoll.sim.service.witness import Court, Story, Violation
+from atoll.sim.service.witness import Court, Story, Violation, mishap
 from atoll.sim.typical import typical_tasks
 from atoll.sim.work import Work
 
@@ -118,7 +118,7 @@ class Simulation:
             told.plane_settings(scenario.settings),
             clock=self._clock,
             ids=ids,
-            on_mishap=lambda what, error: self._court.accuse(NO_MISHAP, f"{what}: {error!r}"),
+            on_mishap=lambda what, error: self._court.accuse(NO_MISHAP, mishap(what, error)),
         )
         book = ProgressBook()
         described = told.clusters(scenario)
@@ -252,7 +252,7 @@ class Simulation:
             leader = self._plane.leader
             for site in self._sites.values():
                 if (error := site.failed()) is not None:
-                    self._court.accuse(NO_MISHAP, f"the agent of {site.name}: {error!r}")
+                    self._court.accuse(NO_MISHAP, mishap(f"the agent of {site.name}", error))
             if leader is None:
                 continue
             with suppress(StaleEpoch, Unavailable):
@@ -264,8 +264,8 @@ class Simulation:
     def _unheard(self, loop: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
         """A task failed, and nobody was there to hear of it."""
         error = context.get("exception")
-        if not isinstance(error, asyncio.CancelledError):
-            self._court.accuse(NO_MISHAP, f"{context['message']}: {error!r}")
+        if error is not None:
+            self._court.accuse(NO_MISHAP, mishap(context["message"], error))
 
     def _break(self) -> None:
         if not self._broken.done():

@@ -1,11 +1,13 @@
 """What is seen of a simulation while it goes on: its story, its record, and its violations."""
 
+import traceback
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from pathlib import Path
+from typing import Final
 
-from atoll.core.model.ids import AttemptId, JobId
+from atoll.core.model.ids import JobId
 from atoll.ports.clock import Clock
 
 REMEMBERED: Final = 20_000
@@ -87,5 +89,10 @@ class Court:
             self.accuse(invariant, " ".join(map(str, what)), job)
 
 
-Entry = Mapping[str, Any]
-Started = dict[AttemptId, str]
+def mishap(what: str, error: BaseException) -> str:
+    """What failed, and where: the innermost error, and the line that raised it."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+    return f"{what}: {error!r}{where}"
