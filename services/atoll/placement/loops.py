@@ -13,6 +13,7 @@ from atoll.placement import telemetry
 from atoll.placement.publish import Publisher
 from atoll.placement.settings import PlacementSettings
 from atoll.placement.usecases.audit import audit
+from atoll.placement.usecases.change_sizes import change_sizes
 from atoll.placement.usecases.forget import Forgotten, forget_cluster
 from atoll.placement.usecases.leader import Leader
 from atoll.placement.usecases.recovery import begin_term, resume
@@ -262,15 +263,14 @@ class Candidate:
             await self._publish(await leader.take_back())
             committed = await leader.schedule()
         telemetry.observe(leader, committed)
+        if committed is not None:
+            await self._publish(committed.decisions)
+        await self._publish(await change_sizes(leader))
         if committed is None:
             return
-        await self._publish(committed.decisions)
         # Perhaps the bound cut the plan short, or a job fell out: look again at once.
-        if (
-            committed.again
-            or committed.dropped
-            or len(committed.placed) >= self._settings.max_placements
-        ):
+        full = len(committed.placed) >= self._settings.max_placements
+        if committed.again or committed.dropped or full:
             self._wake.set()
 
     async def _listen(self, leader: Leader) -> None:

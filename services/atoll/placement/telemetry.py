@@ -8,6 +8,7 @@ from atoll.core.model.ids import ClusterName, job_of
 from atoll.core.model.inventory import Cluster, ClusterState
 from atoll.core.model.trace import job_trace
 from atoll.placement.usecases.commit import Committed, Placed
+from atoll.placement.usecases.guarantees import Lost
 from atoll.placement.usecases.leader import Counters, Leader
 from atoll.placement.usecases.rejections import Rejection
 from atoll.runtime import logs, metrics, tracing
@@ -86,6 +87,8 @@ def observe(leader: Leader, committed: Committed | None) -> None:
     _count(leader.counters)
     while leader.refusals:
         _tell_refusal(leader, leader.refusals.popleft())
+    while leader.sizing.lost:
+        _tell_lost(leader.sizing.lost.popleft())
     if committed is None:
         return
     PLACEMENTS.inc(len(committed.placed))
@@ -149,6 +152,16 @@ def _tell_refusal(leader: Leader, refusal: Rejection) -> None:
         cluster=refusal.cluster,
         nodes=list(refusal.nodes),
         **tracing.log_ids(job_trace(pending.trace, job) if pending else ""),
+    )
+
+
+def _tell_lost(lost: Lost) -> None:
+    log.warning(
+        "guarantee lost",
+        job_id=lost.broken.job,
+        why=lost.cause,
+        deadline_at=lost.broken.deadline_at,
+        earliest_at=lost.broken.earliest_at,
     )
 
 

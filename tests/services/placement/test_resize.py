@@ -39,7 +39,7 @@ async def resize(leader: Leader, change: Resize) -> int:
     """Commit a change; how many attempts changed."""
     done = await commit_resizes(leader.store, leader.fence, [change])
     leader.fence = done.fence
-    leader.memory.resized(done.attempts)
+    leader.memory.resized(done.attempts, [change], now=leader.clock.monotonic())
     return len(done.attempts)
 
 

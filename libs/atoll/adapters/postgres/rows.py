@@ -27,7 +27,7 @@ from atoll.wire.spec import encode_secrets, encode_spec, parse_spec, spec_from_p
 JOB_FIXED: Final = (
     "id", "tenant", "principal", "queue", "name", "labels", "array_id", "array_index",
     "depends_on", "begin_at", "spec_priority", "trace", "submitted_at", "shard", "revision",
-    "deadline_at", "guaranteed", "shape", "spec", "secrets",
+    "deadline_at", "shape", "spec", "secrets",
 )  # fmt: skip
 JOB_MUTABLE: Final = {
     "priority": "integer",
@@ -47,6 +47,7 @@ JOB_MUTABLE: Final = {
     "started_at": "double precision",
     "ended_at": "double precision",
     "generation": "bigint",
+    "guaranteed": "boolean",
 }
 JOB_INSERTED: Final = (*JOB_FIXED, *JOB_MUTABLE)
 JOB_COLUMNS: Final = ", ".join(
@@ -69,6 +70,8 @@ ATTEMPT_MUTABLE: Final = {
     "ended_at": "double precision",
     "generation": "integer",
     "resized": "integer",
+    "changed_at": "double precision",
+    "done": "double precision",
 }
 ATTEMPT_INSERTED: Final = (*ATTEMPT_FIXED, *ATTEMPT_MUTABLE)
 ATTEMPT_COLUMNS: Final = ", ".join(f"a.{name}" for name in ATTEMPT_INSERTED)
@@ -91,7 +94,7 @@ def job_fixed(job: Job) -> tuple[object, ...]:
     return (
         job.id, job.tenant, job.principal, job.queue, job.name, json.dumps(dict(spec.labels)),
         spec.array_id, spec.array_index, spec.depends_on, spec.begin_at, spec.priority,
-        job.trace, job.submitted_at, job.shard, job.revision, spec.deadline_at, job.guaranteed,
+        job.trace, job.submitted_at, job.shard, job.revision, spec.deadline_at,
         encode_request(request_of(spec)), encode_spec(spec, secrets=False), encode_secrets(spec),
     )  # fmt: skip
 
@@ -102,6 +105,7 @@ def job_mutable(job: Job) -> tuple[object, ...]:
         job.priority, job.state.value, job.wish.value, _text(job.reason), job.message,
         job.attempts, job.failures, job.rollbacks, job.preemptions, job.attempt, job.cluster,
         job.exit_code, job.placed_at, job.accepted_at, job.started_at, job.ended_at, job.generation,
+        job.guaranteed,
     )  # fmt: skip
 
 
@@ -162,7 +166,7 @@ def attempt_mutable(attempt: Attempt) -> tuple[object, ...]:
     return (
         attempt.state.value, attempt.wish.value, attempt.cause.value, _text(attempt.reason),
         attempt.message, attempt.exit_code, attempt.accepted_at, attempt.started_at,
-        attempt.ended_at, attempt.generation, attempt.resized,
+        attempt.ended_at, attempt.generation, attempt.resized, attempt.changed_at, attempt.done,
     )  # fmt: skip
 
 
@@ -188,6 +192,8 @@ def attempt_from(row: Record) -> Attempt:
         ended_at=row["ended_at"],
         generation=row["generation"],
         resized=row["resized"],
+        changed_at=row["changed_at"],
+        done=row["done"],
         revision=row["revision"],
     )
 

@@ -34,6 +34,7 @@ from atoll.core.engine.scoring import scoring_for
 from atoll.core.engine.sentences import no_room_reason
 from atoll.core.engine.tree_kernels import Trees, refresh
 from atoll.core.engine.why import Sight, reasons
+from atoll.core.model.ids import JobId
 from atoll.core.model.plan import GangPlacement, GangRequest, Plan, Waiting
 from atoll.core.model.reason import Reason
 from atoll.core.policies.interfaces import Policies
@@ -56,6 +57,8 @@ class CycleLimits:
     """Blocked jobs for which others may be stopped are looked for in one cycle."""
     bind_s: float = 60.0
     """From the end of its victims until a job has started: so long its hold lasts."""
+    spared: Container[JobId] = ()
+    """Jobs for which nobody is stopped: others shrink for them."""
 
 
 def plan(
@@ -154,7 +157,9 @@ class _Cycle:
             quota=self.lineup.quota,
             holds=self.holds,
         )
-        return preemption.run(blocked, most=limits.max_preemptors, bind_s=limits.bind_s)
+        job = self.snapshot.queue.job
+        alone = [each for each in blocked if JobId(int(job[each.job])) not in limits.spared]
+        return preemption.run(alone, most=limits.max_preemptors, bind_s=limits.bind_s)
 
     def waiting(self, explained: int, *, again: Container[int] = ()) -> tuple[Waiting, ...]:
         """The classes that were tried and did not fit, in the order of their jobs."""

@@ -55,7 +55,7 @@ class Job:
     trace: str = ""
     """W3C traceparent of the submit, which its jobs share; `job_trace` makes the job's own."""
     guaranteed: bool = False
-    """Its deadline was guaranteed at submit."""
+    """Its deadline was guaranteed at submit, and still is."""
     revision: int = 1
     generation: int = 1
 
@@ -89,6 +89,10 @@ class Attempt:
     tasks that are to end, and those that are to begin."""
     resized: int = 0
     """Of the last change of size that was carried out."""
+    changed_at: float = 0.0
+    """When the last change of size was decided; 0: it has had one size."""
+    done: float = 0.0
+    """Work done by then, in the unit of the job's `Elastic`."""
     revision: int = 1
 
 

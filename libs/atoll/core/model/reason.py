@@ -51,6 +51,8 @@ class ReasonCode(enum.StrEnum):
     CLUSTER_FORGOTTEN = "CLUSTER_FORGOTTEN"
     DEPENDENCY_FAILED = "DEPENDENCY_FAILED"
     NEVER_FITS = "NEVER_FITS"
+    # what became of a promise
+    GUARANTEE_LOST = "GUARANTEE_LOST"
 
 
 @dataclass(frozen=True, slots=True)

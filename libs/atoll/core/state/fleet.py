@@ -12,6 +12,7 @@ from atoll.core.model.reason import ReasonCode
 from atoll.core.state.columns import STATUS_OK, STATUS_SUSPECT
 from atoll.core.state.ledger import Ledger
 from atoll.core.state.node_table import NodeTable
+from atoll.core.state.pace import Pace
 from atoll.core.state.queue_books import QueueBooks
 from atoll.core.state.snapshot import ClusterView
 from atoll.core.state.stamps import Stamps
@@ -29,6 +30,7 @@ class Fleet:
         self._clusters: dict[ClusterName, ClusterView] = {}
         self._avoidances: tuple[Avoidance, ...] = ()
         self._stamps = Stamps()
+        self._pace = Pace()
         self._seen: dict[NodeId, tuple[int, int]] = {}
 
     def set_clusters(
@@ -85,6 +87,10 @@ class Fleet:
         ]
         self._table.set_status(np.array(rows, np.int64), STATUS_OK, STATUS_SUSPECT)
         self._queues.nodes_changed()
+
+    def reconsider(self) -> None:
+        """Try all that wait again: something came about that could make room for them."""
+        self._stamps.settings_changed()
 
     def _cluster_views(self) -> tuple[ClusterView, ...]:
         names = [ClusterName(name) for name in self._table.clusters.values]

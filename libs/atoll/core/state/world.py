@@ -5,13 +5,13 @@ or freezes. A snapshot, once taken, is independent of it.
 """
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, QueueName, job_of
-from atoll.core.model.plan import Nomination, PendingJob, Plan, TaskPlacement
+from atoll.core.model.plan import GangRequest, Nomination, PendingJob, Plan, TaskPlacement
 from atoll.core.state.fit_kernels import Hardware
 from atoll.core.state.fleet import Fleet
 from atoll.core.state.freezing import class_views, level_order, queue_view
@@ -45,8 +45,6 @@ class World(Fleet):
         """When runs may be stopped that may not be now."""
         self._planned: set[AttemptId] = set()
         """Attempts of the last plan that have not become allocations yet."""
-
-    # -- the queue
 
     @property
     def pending_count(self) -> int:
@@ -91,11 +89,14 @@ class World(Fleet):
         found = (self._queue.get(JobId(job)) for job in jobs.tolist())
         return tuple(job for job in found if job is not None)
 
+    def asked(self) -> Iterator[tuple[QueueName, GangRequest]]:
+        """What pending jobs ask for that could start now, but for room."""
+        classes = self._queue.classes.values()
+        return ((group.queue, group.request) for group in classes if not group.fifo.empty)
+
     def jobs_ahead(self, job: PendingJob) -> int:
         """Pending jobs that are before this one, over all queues."""
         return self._queue.ahead(job)
-
-    # -- holdings
 
     def add_allocation(
         self,
@@ -172,8 +173,6 @@ class World(Fleet):
             bound = {name for h in ended for name in self._queues.bound(h.queue)}
             self._stamps.limit_freed(bound)
         return len(ended)
-
-    # -- cycles
 
     def freeze(self, now: float, heads_per_class: int = HEADS) -> Snapshot:
         """What a cycle at wall time `now` needs; classes that cannot have changed are left out.

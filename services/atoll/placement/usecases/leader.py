@@ -8,7 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from atoll.core.engine.cycle import CycleLimits, plan
+from atoll.core.engine.cycle import CycleLimits
+from atoll.core.engine.deadlines.making_room import Borrowed, plan_with
 from atoll.core.engine.verify import verify
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, ShardId
 from atoll.core.model.inventory import ClusterState
@@ -27,6 +28,7 @@ from atoll.placement.usecases.promises import Promises
 from atoll.placement.usecases.rejections import AvoidanceRules, Rejection, RejectionBook
 from atoll.placement.usecases.revoke import Revoked, declare_lost, revoke
 from atoll.placement.usecases.silence import SilenceLimits, SilenceWatch, Verdict
+from atoll.placement.usecases.sizing import Sizing, may_give_back
 from atoll.ports.clock import Clock
 from atoll.ports.store.common import Cursor, Fence
 from atoll.ports.store.placement import PlacementStore
@@ -61,6 +63,8 @@ class Counters:
     stops: int = 0
     preempted: int = 0
     """Attempts that were stopped for others."""
+    resized: int = 0
+    """Changes of size of running attempts."""
     dropped: int = 0
     lost: int = 0
 
@@ -82,6 +86,7 @@ class Leader:
     counters: Counters = field(default_factory=Counters)
     promises: Promises = field(default_factory=Promises)
     outlook: Outlook = field(default_factory=Outlook)
+    sizing: Sizing = field(default_factory=Sizing)
     refusals: deque[Rejection] = field(default_factory=lambda: deque(maxlen=MOST_REFUSALS))
     """The latest, until somebody has told them to the log."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -179,18 +184,24 @@ class Leader:
         world = self.memory.world
         snapshot = world.freeze(now, self.rules.max_placements)
         rng = np.random.default_rng((self.fence.epoch.revision, self.counters.cycles))
-        made = await asyncio.to_thread(self._decide, snapshot, now, rng)
+        given = may_give_back(snapshot, self.memory, self.promises.early(now), now=now)
+        made = await asyncio.to_thread(self._decide, snapshot, given, now=now, rng=rng)
         self.counters.cycles += 1
         world.note_waiting(snapshot, made)
         self.outlook.note(snapshot, made)
         return made
 
-    def _decide(self, snapshot: Snapshot, now: float, rng: np.random.Generator) -> Plan:
+    def _decide(
+        self, snapshot: Snapshot, given: Borrowed, *, now: float, rng: np.random.Generator
+    ) -> Plan:
         # Off the event loop: the kernels release the GIL.
         limits = CycleLimits(
             max_placements=self.rules.max_placements, bind_s=self.rules.bind_timeout_s
         )
-        made = plan(snapshot, self.policies, now=now, rng=rng, limits=limits, memo=self.memory.memo)
+        policies, memo = self.policies, self.memory.memo
+        made, self.sizing.shrinks = plan_with(
+            snapshot, policies, given, now=now, rng=rng, limits=limits, memo=memo
+        )
         verify(made, self.memory.world.ledger)
         return made
 

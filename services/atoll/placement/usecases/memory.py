@@ -1,7 +1,7 @@
 """What the leader remembers between cycles, brought up to date from rows."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from atoll.core.engine.memo import Memo
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, QueueName
@@ -16,13 +16,14 @@ from atoll.core.model.lifecycle import (
     JobWish,
     StopCause,
 )
-from atoll.core.model.plan import GangPlacement, Nomination, run_facts, shape_key
+from atoll.core.model.plan import GangPlacement, Nomination, Resize, run_facts, shape_key
 from atoll.core.state.ledger import Holding
 from atoll.core.state.world import World
 from atoll.placement.usecases.commit import Placed
 from atoll.placement.usecases.dependencies import Dependencies, Settled
 from atoll.placement.usecases.newcomers import Newcomers
 from atoll.placement.usecases.rejections import Rejection
+from atoll.placement.usecases.sizes import SizeBook
 from atoll.ports.store.placement import AttemptView, JobView, ShardDelta
 
 
@@ -64,6 +65,9 @@ class LeaderMemory:
     memo: Memo = field(default_factory=Memo)
     """What plans keep of earlier ones over the same world."""
     newcomers: Newcomers = field(default_factory=Newcomers)
+    sizes: SizeBook = field(default_factory=SizeBook)
+    promised: set[AttemptId] = field(default_factory=set)
+    """Live attempts of jobs whose deadline was guaranteed."""
     _held: set[JobId] = field(default_factory=set)
     """Jobs that have a row of what is held for them."""
     _deadlines: dict[AttemptId, float] = field(default_factory=dict)
@@ -104,12 +108,29 @@ class LeaderMemory:
         self.world.remove_pending([item.placement.job for item in placed])
         for item in placed:
             self.live[item.attempt.id] = _live(item.placement)
+            self.sizes.note(item.attempt, item.placement.request.terms, now=now)
+            if item.placement.guaranteed:
+                self.promised.add(item.attempt.id)
             self._deadlines[item.attempt.id] = now + self.bind_timeout_s
 
-    def resized(self, attempts: Iterable[Attempt]) -> None:
-        """Take in what attempts hold from now on."""
+    def resized(
+        self, attempts: Iterable[Attempt], resizes: Iterable[Resize], *, now: float
+    ) -> None:
+        """Take in what attempts hold from now on, by changes of size that were committed."""
+        given = {resize.attempt: resize for resize in resizes}
         for attempt in attempts:
             self.world.resize(attempt.id, attempt.tasks)
+            self.sizes.decided(attempt, given[attempt.id], now=now)
+
+    def no_guarantee(self, attempts: Iterable[AttemptId]) -> None:
+        """The deadlines of attempts are guaranteed no longer."""
+        for attempt in attempts:
+            self.promised.discard(attempt)
+            held = self.world.ledger.holdings.get(attempt)
+            if held is not None and held.run is not None:
+                self.world.end_allocations([attempt])
+                run = replace(held.run, guaranteed=False)
+                self.world.add_allocations([replace(held, run=run)])
 
     def nominated(self, nominations: Sequence[Nomination], *, released: Iterable[JobId]) -> None:
         """Take in what is held for jobs from now on, and for which it is no longer."""
@@ -128,11 +149,14 @@ class LeaderMemory:
             self.live.pop(attempt, None)
             self._deadlines.pop(attempt, None)
             self.cancels.discard(attempt)
+        self.promised.difference_update(ended)
+        self.sizes.forget(ended)
 
     def stopping(self, attempts: Iterable[AttemptId]) -> None:
         """Attempts that were told to stop: nothing more is wanted of them."""
         told = list(attempts)
         self.world.stopping(told)
+        self.sizes.forget(told)
         for attempt in told:
             self._deadlines.pop(attempt, None)
             self.cancels.discard(attempt)
@@ -178,6 +202,8 @@ class LeaderMemory:
         self._restore([v for v in alive if v.attempt.id not in self.live], now=now)
         for view in alive:
             self.world.resize(view.attempt.id, view.attempt.tasks)
+            if view.run is not None:
+                self.sizes.note(view.attempt, view.run.terms, now=now)
             if view.attempt.state is not AttemptState.ASSIGNED:
                 self._deadlines.pop(view.attempt.id, None)
             if view.attempt.wish is AttemptWish.STOP:
@@ -194,6 +220,7 @@ class LeaderMemory:
                 attempt.cluster, view.queue, view.shape_key, requeue_on_lost=view.requeue_on_lost
             )
             self._deadlines[attempt.id] = now + self.bind_timeout_s
+        self.promised.update(v.attempt.id for v in views if v.run is not None and v.run.guaranteed)
 
     def _absorb_jobs(self, views: Sequence[JobView], absorbed: Absorbed) -> None:
         gone = [v.pending.id for v in views if v.state is not JobState.QUEUED]

@@ -42,6 +42,11 @@ class Outlook:
             return Reason(ReasonCode.BEGIN_IN_FUTURE, "is not to begin yet")
         return self._waits.get((pending.queue, pending.request))
 
+    def code_of(self, queue: QueueName, request: GangRequest) -> ReasonCode | None:
+        """Why a class waits, as a code; None: no cycle has tried it yet."""
+        reason = self._waits.get((queue, request))
+        return reason.code if reason is not None else None
+
     def promise_of(self, job: JobId) -> Promise | None:
         """The reservation of a blocked job, if the last cycle made one."""
         return self._promises.get(job)

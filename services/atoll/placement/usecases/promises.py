@@ -37,6 +37,10 @@ class Promises:
     _early: list[Early] = field(default_factory=list)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
+    def early(self, now: float) -> list[Ask]:
+        """What was promised a moment ago to jobs that may not be here yet."""
+        return [early.ask for early in self._early if now < early.at + KEPT_S]
+
     async def answer(
         self, world: World, asks: Sequence[Ask], *, now: float, keep: bool
     ) -> list[Verdict]:

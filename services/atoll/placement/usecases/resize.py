@@ -1,11 +1,13 @@
 """Changes the size of running attempts.
 
 What is to begin is allocated with the decision, what is to end is held until the
-agent has answered with what runs then. One change at a time per attempt.
+agent has answered with what runs then. One change at a time per attempt, but for
+those that are given anew because nobody answered.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from atoll.core.model.ids import AttemptId, ClusterName
 from atoll.core.model.inventory import Cluster
@@ -16,6 +18,8 @@ from atoll.core.model.plan import Resize, TaskPlacement
 from atoll.placement.usecases.commit import allocation_rows
 from atoll.ports.store.common import Allocation, Change, Fence
 from atoll.ports.store.placement import PlacementStore, PlacementTx
+
+NOTHING: Final[Mapping[AttemptId, float]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,30 +32,50 @@ class Resized:
     decisions: tuple[Decision, ...] = ()
 
 
-async def commit_resizes(store: PlacementStore, fence: Fence, resizes: Sequence[Resize]) -> Resized:
+async def commit_resizes(
+    store: PlacementStore,
+    fence: Fence,
+    resizes: Sequence[Resize],
+    *,
+    done: Mapping[AttemptId, float] = NOTHING,
+    overdue: Container[AttemptId] = (),
+) -> Resized:
     """Commit changes of size in one fenced transaction.
 
-    Attempts that do not run, are to stop, or have not answered an earlier change fall out.
-    Raises StaleEpoch, StoreUnavailable (nothing happened) or UnknownOutcome.
+    `done`: work that attempts have done by now. `overdue`: attempts that did not answer the
+    last change in time. Others that have not answered fall out, as do those that do not run
+    or are to stop. Raises StaleEpoch, StoreUnavailable (nothing happened) or UnknownOutcome.
     """
     wanted = {resize.attempt: resize for resize in resizes}
     async with store.begin() as tx:
         after = await tx.require(fence)
         clusters = await tx.lock_clusters(sorted({r.cluster for r in resizes}))
         rows = await tx.lock_attempts(sorted(wanted))
-        fit = [a for a in rows.values() if _fits(a, wanted[a.id], clusters)]
+        now = await tx.now()
+        fit = [
+            # What is given anew changed the size when it was given first.
+            a if a.id in overdue else replace(a, changed_at=now, done=done.get(a.id, a.done))
+            for a in rows.values()
+            if _fits(a, wanted[a.id], clusters=clusters, overdue=overdue)
+        ]
         changed = [_held(attempt, wanted[attempt.id]) for attempt in fit]
         decisions = _decisions(fit, wanted, clusters=clusters, fence=fence)
         await _write(tx, changed, wanted, decisions=decisions)
     return Resized(after, tuple(changed), tuple(decisions))
 
 
-def _fits(attempt: Attempt, resize: Resize, clusters: Mapping[ClusterName, Cluster]) -> bool:
+def _fits(
+    attempt: Attempt,
+    resize: Resize,
+    *,
+    clusters: Mapping[ClusterName, Cluster],
+    overdue: Container[AttemptId],
+) -> bool:
     return (
         attempt.cluster in clusters
         and attempt.state is AttemptState.RUNNING
         and attempt.wish is AttemptWish.RUN
-        and attempt.resized == attempt.generation
+        and (attempt.resized == attempt.generation or attempt.id in overdue)
         and resize.generation == attempt.generation + 1
     )
 

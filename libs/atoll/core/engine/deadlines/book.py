@@ -184,6 +184,14 @@ class Book:
         """Devices that no plan and nobody else holds then."""
         return int(self._profile.free[step_at(self._profile, time)])
 
+    def spare(self, now: int, until: int) -> int:
+        """Devices that may be lent from `now` to `until`: no plan and nobody else has them."""
+        times, free = self._profile.times, self._profile.free
+        steps = int(self._profile.steps[0])
+        first, end = step_at(self._profile, now), int(np.searchsorted(times[:steps], until))
+        least = int(free[first : max(end, first + 1)].min())
+        return least - int(self.policy.reserve * self._capacity)
+
     @property
     def _rows(self) -> Rows:
         return self.table.rows

@@ -1,6 +1,6 @@
 """The books of all pools at one moment."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -12,10 +12,11 @@ from atoll.core.engine.deadlines.wishes import Ask, book_job, book_jobs, cannot_
 from atoll.core.model.deadline import Chance, Verdict
 from atoll.core.model.ids import AttemptId, QueueName
 from atoll.core.model.plan import GangRequest, RunFacts, Window
-from atoll.core.model.resources import BLOCKS_PER_DEVICE
+from atoll.core.model.resources import ANY_KIND, BLOCKS_PER_DEVICE
 from atoll.core.state.snapshot import Snapshot
 
 NOTHING: Final[Mapping[AttemptId, "SizeFacts"]] = {}
+NO_OTHERS: Final[Mapping[AttemptId, int]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +32,21 @@ class Desk:
     """A book per pool, with what running work was promised; `now` in whole seconds."""
 
     def __init__(
-        self, snapshot: Snapshot, now: int, sizes: Mapping[AttemptId, SizeFacts] = NOTHING
+        self,
+        snapshot: Snapshot,
+        now: int,
+        sizes: Mapping[AttemptId, SizeFacts] = NOTHING,
+        *,
+        slack: int = 0,
+        instead: Mapping[AttemptId, int] = NO_OTHERS,
     ) -> None:
-        self._now, self._sizes = now, sizes
+        """`slack`: seconds by which running work may be late.
+
+        `instead`: devices of attempts that have another size than in the snapshot from now on.
+        """
+        self._now, self._sizes, self._slack, self._instead = now, sizes, slack, instead
+        self.late: list[Held] = []
+        """Running work that cannot meet its deadline any more."""
         self._running: dict[int, Held] = {}
         self._queued: dict[int, tuple[Pool, QueueName]] = {}
         self._quota = QuotaLeft(snapshot)
@@ -47,10 +60,14 @@ class Desk:
         }
         self._restore(running)
 
-    def keep(self, standing: Iterable[Ask]) -> None:
-        """Plan queued jobs that were promised their deadline, the earliest first."""
-        for ask in sorted(standing, key=lambda ask: ask.deadline_at):
-            self.answer(ask)
+    def keep(self, standing: Iterable[Ask]) -> list[tuple[Ask, Verdict]]:
+        """Plan queued jobs that were promised their deadline, the earliest first.
+
+        Those that cannot meet it any more, with what they could be told now.
+        """
+        order = sorted(standing, key=lambda ask: ask.deadline_at)
+        told = [(ask, self.answer(ask)) for ask in order]
+        return [each for each in told if each[1].chance is not Chance.GUARANTEED]
 
     def windows(self) -> Iterator[Window]:
         """What queued jobs with a promise will hold, and when."""
@@ -67,14 +84,23 @@ class Desk:
                         queues=(queue,),
                     )
 
-    def changes(self) -> Iterator[tuple[Held, int]]:
-        """Running work that is to have another number of devices from now on, and that number."""
-        for book in self._books.values():
-            book.lend(self._now)
+    def changes(self, asked: Container[str] = ()) -> Iterator[tuple[Held, int]]:
+        """Running work that is to have another number of devices from now on, and that number.
+
+        `asked`: device kinds that are not lent, for others wait for them; see `is_asked`.
+        """
+        for pool, book in self._books.items():
+            if not is_asked(pool[1], asked):
+                book.lend(self._now)
             for change in book.begin(self._now):
                 held = self._running.get(change.job)
                 if held is not None and change.devices and change.devices != held.devices:
                     yield held, change.devices
+
+    def spare(self, pool: Pool, seconds: float) -> int:
+        """Devices that may be lent for so long; what is promised to others is not."""
+        book = self._books.get(pool)
+        return book.spare(self._now, whole_seconds(self._now + seconds, up=True)) if book else 0
 
     def answer(self, ask: Ask) -> Verdict:
         """Promise it if that can be."""
@@ -117,23 +143,31 @@ class Desk:
                 continue
             self._restore_one(held, facts)
         for book in self._books.values():
-            book.renew(self._now)
+            late = book.renew(self._now)
+            self.late += [self._running[number] for number in late if number in self._running]
 
     def _restore_one(self, held: Held, run: RunFacts) -> None:
         holding, number = held.holding, self._next()
         tasks = len(holding.tasks)
-        ask = Ask(holding.queue, GangRequest((), terms=run.terms), run.deadline_at)
+        request = GangRequest((), terms=run.terms)
+        ask = Ask(holding.queue, request, run.deadline_at + self._slack)
         job = book_job(ask, number, each=max(1, held.devices // tasks), tasks=tasks)
         size = self._sizes.get(holding.attempt)
         if size is not None:
             job = replace(job, work=max(0.0, job.work - size.done))
         since = whole_seconds(size.since if size else run.started_at, up=True)
-        self._books[held.pool].restore(job, self._now, devices=held.devices, since=since)
+        devices = self._instead.get(holding.attempt, held.devices)
+        self._books[held.pool].restore(job, self._now, devices=devices, since=since)
         self._running[number] = held
 
     def _next(self) -> int:
         self._numbers += 1
         return self._numbers
+
+
+def is_asked(kind: str, asked: Container[str]) -> bool:
+    """Whether devices of a kind are among those that are asked for; ANY_KIND stands for all."""
+    return kind in asked or ANY_KIND in asked
 
 
 _WHY: Final = {

@@ -35,10 +35,10 @@ class Held:
 
 
 class Pools:
-    """The pools of a snapshot; `now` in whole seconds."""
+    """The pools of a snapshot; `now` in whole seconds. `everywhere`: as if all nodes took work."""
 
-    def __init__(self, snapshot: Snapshot, now: int) -> None:
-        self._snapshot, self._now = snapshot, now
+    def __init__(self, snapshot: Snapshot, now: int, *, everywhere: bool = False) -> None:
+        self._snapshot, self._now, self._everywhere = snapshot, now, everywhere
         self._kinds = {number: name for name, number in snapshot.kinds.items()}
 
     def capacities(self) -> dict[Pool, int]:
@@ -86,7 +86,11 @@ class Pools:
         """(N, D) devices that can be handed out whole."""
         snapshot = self._snapshot
         nodes, models = snapshot.nodes, snapshot.hardware.models
-        usable = (nodes.blocks_cap == WHOLE) & (models.mode[nodes.model] == MODE_BLOCKS)
+        usable: NDArray[np.bool_] = (nodes.blocks_cap == WHOLE) & (
+            models.mode[nodes.model] == MODE_BLOCKS
+        )
+        if self._everywhere:
+            return usable
         is_open = np.array([view.closed is None for view in snapshot.clusters], np.bool_)
         if not is_open.size:
             return np.zeros_like(usable)

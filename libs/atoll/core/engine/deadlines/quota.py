@@ -24,13 +24,21 @@ class QuotaLeft:
         held = snapshot.shares.held[:, DEVICES : DEVICES + deserved.shape[1]]
         self._left = deserved - np.pad(held, ((0, 0), (0, deserved.shape[1] - held.shape[1])))
 
+    def fits_limits(self, queue: QueueName, kind: str, devices: int) -> bool:
+        """Charge the limits of the queue and all above it; False, and nothing: one is too low."""
+        units, limits = devices * UNITS_PER_DEVICE, self._bound(queue, kind)
+        if any(self._room[n] < units for n in limits):
+            return False
+        self._room[limits] -= units
+        return True
+
     def take(self, queue: QueueName, kind: str, devices: int) -> bool:
         """Charge the queue and all above it; False, and nothing, if it is outside quota then.
 
         Where no queue was given a deserved share there is no quota, and only limits count.
         """
         units, number = devices * UNITS_PER_DEVICE, self._kinds.get(kind, ALL_KINDS)
-        limits = [n for n in self._limits.of(queue) if self._limits.kind[n] in (ALL_KINDS, number)]
+        limits = self._bound(queue, kind)
         if any(self._room[n] < units for n in limits):
             return False
         chain = self._chain(queue)
@@ -40,6 +48,10 @@ class QuotaLeft:
         if 0 <= number < self._left.shape[1]:
             self._left[chain, number] -= units
         return True
+
+    def _bound(self, queue: QueueName, kind: str) -> list[int]:
+        both = (ALL_KINDS, self._kinds.get(kind, ALL_KINDS))
+        return [n for n in self._limits.of(queue) if self._limits.kind[n] in both]
 
     def _inside(self, chain: list[int], kind: int, units: int) -> bool:
         # The nearest queue that deserves anything of the kind decides, as for reclaims.

@@ -1,16 +1,19 @@
-"""Which running jobs grow or shrink now, by the plans of the books.
+"""Which running jobs grow or shrink now: by the plans of the books, then onto what is spare.
 
 Jobs shrink by their highest ranks. They grow on nodes that they are on
 already, then on the fullest ones, so that few nodes are broken into.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from atoll.core.engine.deadlines.desk import Desk, SizeFacts
+from atoll.core.engine.deadlines.borrowing import borrowers
+from atoll.core.engine.deadlines.desk import Desk, SizeFacts, is_asked
+from atoll.core.engine.deadlines.elastic import elastic_runs
 from atoll.core.engine.deadlines.pools import WHOLE, Held, whole_seconds
+from atoll.core.engine.deadlines.quota import QuotaLeft
 from atoll.core.engine.deadlines.wishes import Ask
 from atoll.core.model.ids import AttemptId, NodeId
 from atoll.core.model.plan import Resize, TaskPlacement
@@ -25,20 +28,37 @@ def resizes(
     sizes: Mapping[AttemptId, SizeFacts],
     *,
     now: float,
+    ready: Collection[AttemptId] = (),
+    asked: Container[str] = (),
 ) -> tuple[Resize, ...]:
     """Changes of size that are due at `now` (unix seconds), the shrinking ones first.
 
     `standing`: queued jobs that were promised their deadline. `sizes`: of attempts that
-    have changed theirs before; others have it since they were placed.
+    have changed theirs before; others have it since they were placed. `ready`: attempts that
+    run; only those among them grow that were promised nothing. `asked`: device kinds that
+    others wait for, of which nothing is lent.
     """
     desk = Desk(snapshot, whole_seconds(now, up=True), sizes)
     desk.keep(standing)
-    room = _Room(snapshot)
+    room, quota = _Room(snapshot), QuotaLeft(snapshot)
     made: list[Resize] = []
-    for held, devices in sorted(desk.changes(), key=lambda due: due[1] - due[0].devices):
+    for held, devices in sorted(desk.changes(asked), key=lambda due: due[1] - due[0].devices):
         facts = sizes.get(held.holding.attempt)
-        made += _resize(held, devices, room, generation=1 + (facts.generation if facts else 0))
+        if _allowed(held, devices, quota):
+            made += _resize(held, devices, room, generation=1 + (facts.generation if facts else 0))
+    runs = (run for run in elastic_runs(snapshot, ready, sizes) if not run.run.guaranteed)
+    lendable = [run for run in runs if not is_asked(run.pool[1], asked)]
+    for run, size in borrowers(lendable, desk.spare, now=now):
+        held = Held(run.pool, run.size * run.each, run.holding)
+        if _allowed(held, size * run.each, quota):
+            made += _resize(held, size * run.each, room, generation=1 + run.generation)
     return tuple(made)
+
+
+def _allowed(held: Held, devices: int, quota: QuotaLeft) -> bool:
+    """Whether the limits of its queue let it grow."""
+    more = devices - held.devices
+    return more <= 0 or quota.fits_limits(held.holding.queue, held.pool[1], more)
 
 
 def _resize(held: Held, devices: int, room: "_Room", *, generation: int) -> Iterator[Resize]:
