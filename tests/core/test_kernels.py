@@ -9,6 +9,7 @@ from atoll.core.engine.score_kernels import NO, Scoring, look_at, score
 from atoll.core.engine.scoring import scoring_for
 from atoll.core.engine.tree_kernels import Trees, best, build, refresh
 from atoll.core.model.plan import PendingJob, TaskPlacement
+from atoll.core.model.resources import TaskShape
 from atoll.core.policies.registry import policies
 from atoll.core.state.limits import ancestry
 from atoll.core.state.mig import grant_units
@@ -52,6 +53,11 @@ def slow_plan(case: Given) -> dict[int, tuple[TaskPlacement, ...]]:
     return placed
 
 
+def _is_shunned(shape: TaskShape, labels: tuple[tuple[str, str], ...]) -> bool:
+    has = dict(labels)
+    return any(key in has and value in ("", has[key]) for key, value in shape.labels_not)
+
+
 def slow_task(
     case: Given, job: PendingJob, nodes: dict[str, SlowNode], left: int
 ) -> TaskPlacement | None:
@@ -63,6 +69,7 @@ def slow_task(
             if slow.node.schedulable
             and (guards[slow.node.cluster] or not job.request.needs_guard)
             and set(shape.labels) <= set(slow.node.inventory.labels)
+            and not _is_shunned(shape, slow.node.inventory.labels)
             and (value := best_fit(slow, shape)) is not None
         ]
         if options:

@@ -19,7 +19,7 @@ from atoll.core.state.columns import (
     FORM_SLICES,
     FORM_WHOLE,
 )
-from tests.core.worlds import Given, givens, world_of
+from tests.core.worlds import Given, givens, teach, world_of
 
 MOST_DEVICES = 64
 MOST = {
@@ -51,6 +51,7 @@ NEVER = {
 @given(case=givens())
 def test_plans_of_every_combination_verify_and_repeat(order: str, score: str, case: Given) -> None:
     world = world_of(case)
+    teach(world, case)
     chosen = policies(order=order, score=score)
     snapshot = world.freeze(1.0)
     plans = [plan(snapshot, chosen, now=1.0, rng=np.random.default_rng(3)) for _ in range(2)]
@@ -70,7 +71,7 @@ def test_an_order_ranks_every_job_that_is_shown(name: str, case: Given) -> None:
 
 @pytest.mark.parametrize("score", SCORES.values(), ids=list(SCORES))
 def test_a_score_cannot_reach_the_value_that_means_no(score: Score) -> None:
-    weights = score.weights()
+    weights = score.weights(known=1000)
     assert weights.shape == (FORMS, TERMS)
     most = MOST | {Term.LOSS: most_growth(score.loss)}
     assert set(most) == set(Term)
@@ -83,7 +84,7 @@ def most_growth(policy: Loss) -> int:
     """Quanta by which a full node of 8 devices can grow when all is lost at once."""
     strands = policy.strand.weight + policy.scarce_strand.weight
     weight = policy.fragments + policy.scarce_fragments + policy.holes + strands
-    return int(weight * 800 / policy.quantum)
+    return int((weight * 800 + policy.openness * 64) / policy.quantum)
 
 
 @pytest.mark.parametrize("each", FILTERS.values(), ids=list(FILTERS))

@@ -181,6 +181,12 @@ def world_of(given: Given) -> World:
     return world
 
 
+def teach(world: World, case: Given) -> None:
+    """Let the world take the case's tasks for a large workload, so that policies rely on it."""
+    groups = (group for job in case.jobs for group in job.request.groups)
+    world.workload.give((group.shapes, 1000 * group.count) for group in groups)
+
+
 def planned(snapshot: Snapshot, *, most: int = 4096) -> Plan:
     return plan(
         snapshot,

@@ -42,7 +42,7 @@ class PlacementSettings(StoreSettings):
         description="weights and switches of the order fair_share, as a JSON object",
     )
     score: Annotated[str, AfterValidator(one_of(SCORES))] = Field(
-        "best_fit", description="policy that chooses among the nodes that fit"
+        "atoll", description="policy that chooses among the nodes that fit"
     )
     priority_classes: Classes = Field(
         DEFAULT_CLASSES,

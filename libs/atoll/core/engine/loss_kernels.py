@@ -3,7 +3,8 @@
 A loss is a weighted sum of
 - fragments: free blocks that a typical task cannot use, by popularity (F of FGD, ATC'23);
 - strands: free blocks beyond what the free CPU could feed, at two rates of CPU per device;
-- holes: blocks of each device that are left when typical tasks fill it one after another.
+- holes: blocks of each device that are left when typical tasks fill it one after another;
+- openness: the square of what is free on touched devices, so that it is spread over nodes.
 Devices of different kinds on one node are counted apart, as if they were two nodes.
 """
 
@@ -29,7 +30,8 @@ STRAND: Final = 4
 """And the next one."""
 FEED: Final = 6
 """Milli-CPU per device of a strand, and the next one."""
-CONSTANTS: Final = 8
+OPEN: Final = 8
+CONSTANTS: Final = 9
 
 
 class LossTables(NamedTuple):
@@ -46,7 +48,7 @@ class LossTables(NamedTuple):
     runs: NDArray[np.int64]
     """(K, B + 1, G) popularity of those that run on a kind with less CPU than the next of cpu."""
     hole: NDArray[np.int64]
-    """(K, 101) blocks that are left of a device of a kind with so many free, in 1/FINE."""
+    """(K, B + 1, 101) blocks left of a device of a kind, by the node's CPU, in 1/FINE."""
 
 
 @njit(cache=True, nogil=True)
@@ -55,25 +57,30 @@ def loss(seen: View, cpu_free: int, tables: LossTables) -> int:
     constants = tables.constants
     if constants[USED] == 0:
         return 0
-    total, holes = 0, 0
+    total, holes, opened = 0, 0, 0
+    step = int(np.searchsorted(tables.cpu, cpu_free, side="right"))
     for device in range(seen.shape[1]):
         free = seen[VIEW_FREE, device]
         if free > 0:
             total += free
-            holes += tables.hole[seen[VIEW_KIND, device], free]
+            opened += free if free < WHOLE else 0
+            holes += tables.hole[seen[VIEW_KIND, device], step, free]
     lost = constants[HOLES] * holes
+    lost += constants[OPEN] * (opened * opened * FINE // (WHOLE * WHOLE))
     for strand in range(STRANDS):
         fed = max(cpu_free, 0) * FINE * WHOLE // constants[FEED + strand]
         lost += constants[STRAND + strand] * max(0, total * FINE - fed)
     if constants[FRAGMENTS] != 0 and total > 0:
-        lost += constants[FRAGMENTS] * (total * FINE - usable(seen, cpu_free, tables))
+        lost += constants[FRAGMENTS] * (total * FINE - usable(seen, step, tables))
     return int(lost)
 
 
 @njit(cache=True, nogil=True)
-def usable(seen: View, cpu_free: int, tables: LossTables) -> int:
-    """Free blocks that typical tasks can use, by their popularity, in 1/FINE."""
-    step = np.searchsorted(tables.cpu, cpu_free, side="right")
+def usable(seen: View, step: int, tables: LossTables) -> int:
+    """Free blocks that typical tasks can use, by their popularity, in 1/FINE.
+
+    `step`: how many of the table's amounts of CPU are free.
+    """
     found = 0
     for first in range(seen.shape[1]):
         kind = seen[VIEW_KIND, first]

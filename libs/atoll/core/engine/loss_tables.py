@@ -12,6 +12,7 @@ from atoll.core.engine.loss_kernels import (
     FINE,
     FRAGMENTS,
     HOLES,
+    OPEN,
     QUANTUM,
     STRAND,
     USED,
@@ -36,7 +37,7 @@ def loss_tables(typical: Typical, policy: Loss) -> LossTables:
         devices=groups[:, 0].copy(),
         blocks=groups[:, 1].copy(),
         runs=runs,
-        hole=_holes(typical, policy),
+        hole=_holes(typical, steps, policy),
     )
 
 
@@ -47,6 +48,7 @@ def _constants(policy: Loss, scarcity: float) -> NDArray[np.int64]:
     constants = np.zeros(CONSTANTS, np.int64)
     constants[FRAGMENTS] = _fixed(policy.fragments + scarce * policy.scarce_fragments)
     constants[HOLES] = _fixed(policy.holes)
+    constants[OPEN] = _fixed(policy.openness)
     constants[QUANTUM] = max(1, _fixed(policy.quantum * FINE))
     for place, (strand, factor) in enumerate(strands):
         constants[STRAND + place] = _fixed(strand.weight * factor)
@@ -80,27 +82,46 @@ def _runs(
     return groups, np.floor(runs * FINE).astype(np.int64)
 
 
-def _holes(typical: Typical, policy: Loss) -> NDArray[np.int64]:
+def _holes(typical: Typical, steps: NDArray[np.int64], policy: Loss) -> NDArray[np.int64]:
     """What is left of a hole that tasks which fit fill one after another, each by its chance."""
-    share, kinds = _popularity(typical.number), typical.blocks.shape[1]
-    hole = np.zeros((max(1, kinds), BLOCKS_PER_DEVICE + 1), np.int64)
+    kinds = typical.blocks.shape[1]
+    hole = np.zeros((max(1, kinds), len(steps) + 1, len(_SIZES)))
     for kind in range(kinds):
-        chance = np.zeros(BLOCKS_PER_DEVICE + 1)
-        np.add.at(chance, typical.blocks[:, kind], share * typical.devices)
-        chance[BLOCKS_PER_DEVICE] *= policy.wholes
-        chance[0] = 0.0
-        chance[chance > 0] **= policy.evenness
-        hole[kind] = np.floor((_SIZES - _filled(chance, policy.patience)) * FINE)
-    return hole
+        chance = _chance(typical, kind, typical.cpu >= 0)
+        wanted = _weighed(chance, policy)
+        hole[kind] = _SIZES - _filled(wanted, policy)
+        for step, cpu in enumerate([0, *steps.tolist()] if policy.feeding else []):
+            able = _chance(typical, kind, typical.cpu <= cpu) / np.where(chance > 0, chance, 1)
+            fed = _SIZES - _filled(wanted * able, policy)
+            hole[kind, step] += policy.feeding * (fed - hole[kind, step])
+    hole[:, :, BLOCKS_PER_DEVICE] += policy.opening
+    fixed: NDArray[np.int64] = np.floor(hole * FINE).astype(np.int64)
+    return fixed
 
 
-def _filled(chance: NDArray[np.float64], patience: float) -> NDArray[np.float64]:
+def _chance(typical: Typical, kind: int, able: NDArray[np.bool_]) -> NDArray[np.float64]:
+    chance = np.zeros(len(_SIZES))
+    popularity = _popularity(typical.number) * typical.devices * able
+    np.add.at(chance, typical.blocks[:, kind], popularity)
+    chance[0] = 0.0
+    return chance
+
+
+def _weighed(chance: NDArray[np.float64], policy: Loss) -> NDArray[np.float64]:
+    weighed = chance.copy()
+    weighed[BLOCKS_PER_DEVICE] *= policy.wholes
+    weighed[weighed > 0] **= policy.evenness
+    return weighed
+
+
+def _filled(chance: NDArray[np.float64], policy: Loss) -> NDArray[np.float64]:
     filled = np.zeros(len(_SIZES))
     for size in _SIZES[1:]:
-        parts, chances = _SIZES[1 : size + 1], chance[1 : size + 1]
+        parts, rest = _SIZES[1 : size + 1], size - _SIZES[1 : size + 1]
+        chances = chance[1 : size + 1] * np.exp(-policy.keenness * (rest - filled[rest]))
         if chances.any():
-            fill = (chances * (parts + filled[size - parts])).sum()
-            filled[size] = fill / (chances.sum() + patience)
+            fill = (chances * (parts + filled[rest])).sum()
+            filled[size] = fill / (chances.sum() + policy.patience)
     return filled
 
 

@@ -28,7 +28,7 @@ def scoring_for(
 
 
 def _rules(snapshot: Snapshot, score: Score, rng: Generator | None) -> Rules:
-    weights = score.weights()
+    weights = score.weights(known=int(snapshot.typical.number.sum()))
     seed = 0
     if weights[:, Term.CHANCE].any():
         seed = 1 if rng is None else int(rng.integers(1, MOST_SEED))

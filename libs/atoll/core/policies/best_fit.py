@@ -17,8 +17,9 @@ class BestFit:
     gathers = True
     loss = Loss()
 
-    def weights(self) -> Weights:
+    def weights(self, *, known: int) -> Weights:
         """CPU and memory together stay below 2^11, free devices below 2^6, blocks below 2^7."""
+        del known
         weights = np.zeros((FORMS, TERMS), np.int64)
         weights[:, Term.CPU_LEFT] = 1
         weights[:, Term.MEMORY_LEFT] = 1

@@ -11,8 +11,9 @@ class Random:
     gathers = False
     loss = Loss()
 
-    def weights(self) -> Weights:
+    def weights(self, *, known: int) -> Weights:
         """Chance alone."""
+        del known
         weights = np.zeros((FORMS, TERMS), np.int64)
         weights[:, Term.CHANCE] = 1
         return weights

@@ -13,9 +13,9 @@ class FragmentationGradient:
     gathers = True
     loss = Loss(fragments=1.0)
 
-    def weights(self) -> Weights:
+    def weights(self, *, known: int) -> Weights:
         """Slices are not theirs: they are placed as by best fit."""
         weights = np.zeros((FORMS, TERMS), np.int64)
         weights[:, Term.LOSS_SQUASHED] = 1
-        weights[FORM_SLICES] = BestFit().weights()[FORM_SLICES]
+        weights[FORM_SLICES] = BestFit().weights(known=known)[FORM_SLICES]
         return weights

@@ -5,6 +5,7 @@ policy needs no new kernel; a filter is a mask over the nodes.
 """
 
 import enum
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
@@ -80,8 +81,16 @@ class Loss:
     """Chance that no task comes to fill a hole, beside those of typical tasks."""
     evenness: float = 1.0
     """Exponent of those chances: below 1, rare sizes count for more."""
+    keenness: float = 0.0
+    """How much sooner a task fills a hole of which it leaves less, per block."""
     wholes: float = 1.0
     """Factor for the chance of whole devices."""
+    feeding: float = 0.0
+    """0: holes are as tasks with enough CPU fill them; 1: those that the node's free CPU allows."""
+    opening: float = 0.0
+    """Blocks by which an untouched device counts for more than its hole."""
+    openness: float = 0.0
+    """Blocks for a device's worth of free blocks on touched devices of a node; grows squared."""
     quantum: float = 0.1
     """Blocks of loss that count as one."""
     scarce_from: float = 1.0
@@ -124,6 +133,18 @@ class Standing:
     """(V) added to a queue's share when it holds more than it deserves."""
 
 
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """When nodes are cleared for a gang that finds no place, and how many."""
+
+    after_s: float = math.inf
+    """Its wait from which on they are."""
+    below: float = 0.5
+    """Its queue holds less than this part of what it deserves."""
+    part: float = 0.25
+    """Of the nodes of its cluster, or domain, at most."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranks:
     """The order of the J jobs that a snapshot shows; the smallest is first, ties by submit, id."""
@@ -136,6 +157,7 @@ class Ranks:
     """(J) compared between jobs of one queue that are equal so far."""
     standing: Standing | None = None
     """None: queues do not count, all jobs are as of one."""
+    patience: Patience = Patience()
 
 
 class QueueOrder(Protocol):
@@ -171,8 +193,8 @@ class Score(Protocol):
     loss: Loss
     """What LOSS means."""
 
-    def weights(self) -> Weights:
-        """Weights of the terms."""
+    def weights(self, *, known: int) -> Weights:
+        """Weights of the terms; `known`: how many tasks the typical ones are learnt from."""
         ...
 
 

@@ -8,11 +8,16 @@ the scarcer CPU is in the workload, the more of its price, and fragments as of F
 The constants were found by search on seeds of the openb traces that no result uses.
 """
 
+from typing import Final
+
 import numpy as np
 
 from atoll.core.policies.best_fit import BestFit
 from atoll.core.policies.interfaces import FORMS, TERMS, Loss, Strand, Term, Weights
 from atoll.core.state.columns import FORM_SLICES
+
+LEAST_KNOWN: Final = 256
+"""Tasks: a workload of fewer says little of what will come."""
 
 
 class LeastLoss:
@@ -20,11 +25,15 @@ class LeastLoss:
 
     gathers = True
     loss = Loss(
-        strand=Strand(10_000, weight=2.0),
+        strand=Strand(10_130, weight=2.13),
         holes=5.0,
-        patience=0.15,
-        evenness=0.39,
+        patience=0.161,
+        evenness=0.376,
+        keenness=0.0085,
         wholes=0.0,
+        feeding=0.177,
+        opening=0.39,
+        openness=0.288,
         quantum=0.13,
         scarce_from=0.9,
         scarce_to=1.0,
@@ -32,13 +41,18 @@ class LeastLoss:
         scarce_strand=Strand(20_000, weight=0.3),
     )
 
-    def weights(self) -> Weights:
-        """Ties stay below 2^14; slices are placed as by best fit, which knows their F."""
+    def weights(self, *, known: int) -> Weights:
+        """Ties stay below 2^14; slices are placed as by best fit, which knows their F.
+
+        So is everything while too little is known of the workload to bet on it.
+        """
+        if known < LEAST_KNOWN:
+            return BestFit().weights(known=known)
         weights = np.zeros((FORMS, TERMS), np.int64)
         weights[:, Term.LOSS] = 1 << 14
         weights[:, Term.NODE_LEFT] = 1
         weights[:, Term.CPU_LEFT] = 1
         weights[:, Term.MEMORY_LEFT] = 1
         weights[:, Term.DEVICES_IDLE] = 16
-        weights[FORM_SLICES] = BestFit().weights()[FORM_SLICES]
+        weights[FORM_SLICES] = BestFit().weights(known=known)[FORM_SLICES]
         return weights
