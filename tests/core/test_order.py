@@ -145,7 +145,7 @@ class Slow:
 
     def _in_queue(self, job: PendingJob) -> tuple[float, ...]:
         size = DEFAULT.size_s * np.log2(max(self.size(job), 1.0))
-        return -job.priority, job.submitted_at + float(size), job.submitted_at, job.id
+        return -job.priority, job.submitted_at - float(size), job.submitted_at, job.id
 
     def take(self, job: PendingJob) -> None:
         for name in self.path(str(job.queue)):

@@ -15,7 +15,7 @@ from atoll.core.engine.order_kernels import Forest, Line, build_heaps
 from atoll.core.engine.ranking import ranked
 from atoll.core.engine.run_kernels import WAITING, Quota
 from atoll.core.model.plan import GangRequest
-from atoll.core.policies.interfaces import Policies, Ranks
+from atoll.core.policies.interfaces import Patience, Policies, Ranks
 from atoll.core.state.snapshot import ClassView, Snapshot
 
 _Column = tuple[int, Key]
@@ -31,6 +31,7 @@ class Lineup:
     line: Line
     forest: Forest
     quota: Quota
+    patience: Patience
     wanted: tuple[Wanted, ...]
     """Columns that the trees need; `line.column` holds their places in this until `point_to`."""
 
@@ -48,7 +49,7 @@ def line_up(
     limits = snapshot.limits
     quota = Quota(limits.kind, limits.used.copy(), limits.limit)
     wanted_columns = tuple(each for _, each in wanted.values())
-    return Lineup(snapshot, line, queues, quota, wanted_columns)
+    return Lineup(snapshot, line, queues, quota, ranks.patience, wanted_columns)
 
 
 def point_to(line: Line, columns: Sequence[int]) -> None:

@@ -32,7 +32,7 @@ def ranked(
     ))
     if (np.diff(place) > 0).all():
         return snapshot, ranks
-    moved = Ranks(ranks.outer[place], ranks.inner[place], ranks.key[place], ranks.standing)
+    moved = replace(ranks, outer=ranks.outer[place], inner=ranks.inner[place], key=ranks.key[place])
     return replace(snapshot, queue=_moved(queue, place)), moved
 
 

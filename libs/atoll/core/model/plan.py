@@ -285,6 +285,8 @@ class Plan:
     resizes: tuple[Resize, ...] = ()
     promises: tuple[Promise, ...] = ()
     """Backfill reservations, by the order of their jobs."""
+    cleared: tuple[JobId, ...] = ()
+    """Jobs for which nodes take nothing else, though nobody knows when they will be free."""
 
     @property
     def empty(self) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.random import Generator
 
 from atoll.core.policies.fair_tree import sibling_ranks
-from atoll.core.policies.interfaces import Ranks, Standing
+from atoll.core.policies.interfaces import Patience, Ranks, Standing
 from atoll.core.policies.priority_fifo import job_priorities
 from atoll.core.state.mig import UNITS_PER_DEVICE
 from atoll.core.state.shares import CPU, DEVICES, HALF_LIFE_S, MEMORY, Floats, Shares
@@ -48,11 +48,14 @@ class FairShareSettings:
     age: float = 1.0
     """Seconds gained by each second of waiting."""
     size_s: float = 12 * HOUR_S
-    """Seconds lost by each doubling of the devices that a job asks for."""
+    """Seconds gained by each doubling of the devices that a job asks for; large ones wait longer
+    for a place as it is."""
     deadline_s: float = 24 * HOUR_S
     """Seconds gained at no laxity left, falling to none over as much laxity."""
     preempted_s: float = HOUR_S
     """Seconds gained by each time it was stopped for others."""
+    patience: Patience = field(default_factory=lambda: Patience(after_s=6 * HOUR_S))
+    """When nodes are cleared for a gang."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for what would make no order."""
@@ -78,7 +81,8 @@ class FairShare:
             outer[snapshot.queue.guaranteed] = _GUARANTEED
         gained = sum(gains(shown_jobs(snapshot), settings, now=now).values())
         standing = standing_of(snapshot, settings) if settings.shares else None
-        return Ranks(outer, -priority, -np.asarray(gained, np.float64), standing)
+        key = -np.asarray(gained, np.float64)
+        return Ranks(outer, -priority, key, standing, settings.patience)
 
 
 class Jobs(NamedTuple):
@@ -100,7 +104,7 @@ def gains(jobs: Jobs, settings: FairShareSettings, *, now: float) -> dict[str, F
     late = np.where(jobs.deadline_at > 0, np.clip(1.0 - slack / over, 0.0, 1.0), 0.0)
     return {
         "age": settings.age * (now - jobs.submitted_at),
-        "size": -settings.size_s * np.log2(np.maximum(jobs.devices, 1.0)),
+        "size": settings.size_s * np.log2(np.maximum(jobs.devices, 1.0)),
         "deadline": settings.deadline_s * late,
         "preempted": settings.preempted_s * jobs.preemptions,
     }
