@@ -250,3 +250,23 @@ async def test_silence_and_state_are_kept(world: StoreWorld) -> None:
     assert (cluster.silent_s, cluster.state) == (12.5, ClusterState.SILENT)
     assert cluster.last_seen > 0
     assert await world.store.placement.heartbeats(ShardId(3)) == []
+
+
+async def test_what_is_known_of_sizes_and_guarantees_is_kept(world: StoreWorld) -> None:
+    ids = await fleet(world.store, a=2)
+    (one,) = await submit(world.store, guaranteed=True)
+    fence, _ = await place(world.store, await lead(world.store), placement(one, ids["a"], gpus=[0]))
+    number = attempt_id(one.id, 1)
+    async with world.store.placement.begin() as tx:
+        await tx.require(fence)
+        jobs, rows = await tx.lock_jobs([one.id]), await tx.lock_attempts([number])
+        assert jobs[one.id].guaranteed
+        await tx.update_jobs([replace(jobs[one.id], guaranteed=False)])
+        sized = replace(rows[number], generation=1, changed_at=5.5, done=7.25)
+        await tx.update_attempts([sized])
+    (view,) = (await world.another().placement.load(DEFAULT_SHARD)).attempts
+    assert view.run is not None
+    assert not view.run.guaranteed
+    found = view.attempt
+    assert (found.generation, found.resized) == (1, 0)
+    assert (found.changed_at, found.done) == (5.5, 7.25)
