@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from atoll.core.model.ids import AttemptId
+from atoll.core.model.ids import AttemptId, QueueName
 from atoll.core.model.inventory import ClusterState
-from atoll.core.model.job import Job
+from atoll.core.model.job import Job, Queue
 from atoll.core.model.lifecycle import AttemptEvent, AttemptWish, JobState
 from atoll.core.model.messages import ChangeKind, Decision, DecisionKind
 from atoll.core.model.reason import ReasonCode
@@ -115,6 +115,41 @@ async def test_a_newcomer_makes_it_shrink_by_as_much_as_it_takes_and_starts_then
     await step(leader)
     assert await shard.states([job, other]) == [JobState.RUNNING, JobState.ASSIGNED]
     assert leader.counters.preempted == 0
+
+
+async def test_others_shrink_before_anybody_is_stopped() -> None:
+    shard, leader = await led()
+    rigid = await started(shard, leader, one_gpu("rigid", gpus=4, priority=-10))
+    elastic = await started(shard, leader, one_gpu(tasks=4, elastic=SIZES))
+    await shard.clock.advance(HOLD_S)
+    (urgent,) = await shard.submit(one_gpu("urgent", gpus=2, priority=50))
+    (decision,) = await step(leader)
+    assert (decision.kind, ranks_of([decision])) == (DecisionKind.RESIZE, [[0, 1]])
+    # One that this does not help stops whom it may.
+    (wide,) = await shard.submit(one_gpu("wide", gpus=4, priority=40))
+    await shard.clock.advance(1.0)
+    await step(leader)
+    assert [(await shard.attempt(job.id)).wish for job in (rigid, elastic)] == [
+        AttemptWish.STOP,
+        AttemptWish.RUN,
+    ]
+    assert await shard.states([urgent, wide]) == [JobState.QUEUED, JobState.QUEUED]
+
+
+async def test_a_job_shrinks_for_others_of_its_queue_that_is_at_its_limit() -> None:
+    shard, leader = await led()
+    await limit(shard, devices=4)
+    elastic = await started(shard, leader, one_gpu(tasks=4, elastic=SIZES))
+    await shard.clock.advance(HOLD_S)
+    (other,) = await shard.submit(one_gpu("other", gpus=2))
+    (decision,) = await step(leader)
+    assert ranks_of([decision]) == [[0, 1]]
+    await answer(shard, (await shard.attempt(elastic.id)).id, decision)
+    await step(leader)
+    assert await shard.states([other]) == [JobState.ASSIGNED]
+    # Nor does it grow beyond the limit.
+    await shard.clock.advance(HOLD_S)
+    assert await step(leader) == []
 
 
 async def test_a_newcomer_waits_for_one_that_has_just_grown() -> None:
@@ -229,6 +264,14 @@ async def test_a_guarantee_is_lost_with_the_nodes_and_that_is_told() -> None:
     await shard.clock.advance(30.0)
     await change_sizes(leader)
     assert len(leader.sizing.lost) == 1
+
+
+async def limit(shard: Shard, *, devices: int) -> None:
+    """What the default queue may hold at most."""
+    async with shard.store.submission.begin() as tx:
+        queue = Queue(QueueName("default"), TENANT, device_limit=100 * devices)
+        await tx.update_queue(queue)
+        await tx.changed([Change(ChangeKind.QUEUES, names=(queue.name,))])
 
 
 async def silence(shard: Shard, leader: Leader) -> None:

@@ -24,7 +24,9 @@ async def change_sizes(leader: Leader) -> list[Decision]:
         return []
     now = leader.clock.monotonic()
     decisions: list[Decision] = []
-    if shrinks:
+    ready = memory.sizes.ready()
+    # The cycle that found them may have failed, and much have happened since.
+    if shrinks := tuple(each for each in shrinks if each.attempt in ready):
         decisions += await _commit(leader, shrinks, _done(leader))
     anew = memory.sizes.overdue(now, bind_timeout_s=leader.rules.bind_timeout_s)
     if anew:

@@ -105,7 +105,7 @@ def _cause(each: Broken, fewer: Mapping[Pool, tuple[int, int]], again: frozenset
         if pool in fewer and pool[1] in each.kinds
     ]
     if not parts and each.job in again:
-        parts = ["its run ended before it was through"]
+        parts = ["an attempt of it ended before it was through"]
     return "; ".join([*parts, *_late(each)]) if parts else ""
 
 

@@ -44,8 +44,11 @@ def broken(
             kinds = frozenset({held.pool[1]})
             found.append(Broken(run.job, attempt, held.pool, kinds, run.deadline_at, 0.0))
     for job, ask in sorted(standing, key=lambda each: each[1].deadline_at):
-        told = desk.answer(replace(ask, deadline_at=ask.deadline_at + slack))
-        if told.chance is not Chance.GUARANTEED:
+        latest = ask.deadline_at + slack
+        told = desk.answer(replace(ask, deadline_at=latest))
+        # What only quota is against may be done in time all the same.
+        in_time = 0 < told.earliest_at <= latest
+        if told.chance is not Chance.GUARANTEED and not in_time:
             kinds = _kinds(ask)
             found.append(Broken(job, None, None, kinds, ask.deadline_at, told.earliest_at))
     return tuple(found)
