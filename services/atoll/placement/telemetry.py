@@ -37,6 +37,12 @@ ROLLBACKS: Final = metrics.counter(
 LOST: Final = metrics.counter(
     "placement_attempts_lost_total", "Attempts given up because their cluster stayed silent."
 )
+RESIZED: Final = metrics.counter(
+    "placement_resizes_total", "Changes of size that running attempts were told."
+)
+GUARANTEES_LOST: Final = metrics.counter(
+    "placement_guarantees_lost_total", "Guaranteed deadlines that cannot be kept any more."
+)
 QUEUED: Final = metrics.gauge("placement_queued_jobs", "Jobs that wait to be placed.")
 LIVE: Final = metrics.gauge("placement_live_attempts", "Attempts that have not ended.")
 LAG: Final = metrics.gauge(
@@ -156,6 +162,7 @@ def _tell_refusal(leader: Leader, refusal: Rejection) -> None:
 
 
 def _tell_lost(lost: Lost) -> None:
+    GUARANTEES_LOST.inc()
     log.warning(
         "guarantee lost",
         job_id=lost.broken.job,
@@ -182,4 +189,5 @@ def _count(now: Counters) -> None:
     global _counted  # noqa: PLW0603 - a counter can only be told of increments
     ROLLBACKS.inc(max(0, now.rollbacks - _counted.rollbacks))
     LOST.inc(max(0, now.lost - _counted.lost))
+    RESIZED.inc(max(0, now.resized - _counted.resized))
     _counted = replace(now)
