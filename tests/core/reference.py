@@ -31,6 +31,12 @@ class SlowNode:
         for index, used in inventory.local_use.blocks:
             self.blocks[index] = self.blocks.get(index, 0) - used
 
+        self.start = (self.cpu, self.memory, dict(self.blocks), dict(self.slices))
+
+    def in_use(self) -> bool:
+        """Whether a task has taken something here."""
+        return self.start != (self.cpu, self.memory, self.blocks, self.slices)
+
     def devices(self) -> list[Device]:
         return [d for d in self.node.inventory.devices if d.healthy and self.node.inventory.up]
 

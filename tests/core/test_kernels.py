@@ -1,13 +1,19 @@
 """The kernels decide what slow plain Python decides."""
 
+from collections.abc import Iterable
+
 import numpy as np
 from hypothesis import given, settings
 
+from atoll.core.engine.board import Wanted
+from atoll.core.engine.board_kernels import settle_one
+from atoll.core.engine.cycle import plan
 from atoll.core.engine.masks import Masks
+from atoll.core.engine.memo import Memo
 from atoll.core.engine.room_kernels import count_room
 from atoll.core.engine.score_kernels import NO, Scoring, look_at, score
 from atoll.core.engine.scoring import scoring_for
-from atoll.core.engine.tree_kernels import Trees, best, build, refresh
+from atoll.core.engine.tree_kernels import best
 from atoll.core.model.plan import PendingJob, TaskPlacement
 from atoll.core.model.resources import TaskShape
 from atoll.core.policies.registry import policies
@@ -17,6 +23,9 @@ from atoll.core.state.statement import Statement
 from tests.core.reference import SlowNode, best_fit, in_order
 from tests.core.worlds import Given, commit, givens, planned, singles, world_of
 
+NARROWEST = 2
+"""Levels of the nodes that have any."""
+
 
 def slow_nodes(given: Given) -> dict[str, SlowNode]:
     return {node.inventory.name: SlowNode(node) for node in given.nodes}
@@ -25,7 +34,9 @@ def slow_nodes(given: Given) -> dict[str, SlowNode]:
 @given(givens(singles()))
 @settings(max_examples=200)
 def test_single_tasks_go_where_best_fit_in_plain_python_puts_them(case: Given) -> None:
-    made = planned(world_of(case).freeze(1.0))
+    chosen = policies(order="priority_fifo", score="best_fit")
+    snapshot = world_of(case).freeze(1.0)
+    made = plan(snapshot, chosen, now=1.0, rng=np.random.default_rng(0))
     assert {p.job: p.tasks for p in made.placements} == slow_plan(case)
 
 
@@ -63,8 +74,9 @@ def slow_task(
 ) -> TaskPlacement | None:
     guards = {cluster.name: cluster.can_guard for cluster in case.clusters}
     for shape in job.request.groups[0].shapes:
+        whole = whole_domains(nodes.values())
         options = [
-            (value, slow.node.id, slow)
+            (domain_of(slow) in whole, value, slow.node.id, slow)
             for slow in nodes.values()
             if slow.node.schedulable
             and (guards[slow.node.cluster] or not job.request.needs_guard)
@@ -73,7 +85,7 @@ def slow_task(
             and (value := best_fit(slow, shape)) is not None
         ]
         if options:
-            slow = min(options, key=lambda option: option[:2])[2]
+            slow = min(options, key=lambda option: option[:3])[3]
             grants = slow.grants(shape) or ()
             units = sum(grant_units(grant) for grant in grants)
             if units > max(0, left):
@@ -88,6 +100,19 @@ def slow_task(
                 devices=grants,
             )
     return None
+
+
+def domain_of(slow: SlowNode) -> tuple[str, ...]:
+    """The narrowest domain of a node, empty where it has none of the narrowest level."""
+    names = [name for _, name in slow.node.inventory.domains]
+    return (slow.node.cluster, *names) if len(names) == NARROWEST else ()
+
+
+def whole_domains(nodes: Iterable[SlowNode]) -> set[tuple[str, ...]]:
+    """Narrowest domains of which nothing is in use; as many levels as the deepest node has."""
+    each = list(nodes)
+    used = {domain_of(slow) for slow in each if slow.in_use()}
+    return {domain_of(slow) for slow in each} - used - {()}
 
 
 @given(givens())
@@ -138,28 +163,21 @@ def test_a_tree_knows_the_best_node_after_every_change(case: Given) -> None:
     scoring = scoring_for(snapshot, snapshot.shapes, policies().score)
     masks = Masks(snapshot, policies(), 1.0)
     asked = [
-        (view.request, number)
+        Wanted(shape, number, masks.allowed(view.request, shape))
         for view in snapshot.queue.classes
         for numbers in view.shapes
         for number in numbers
+        for shape in [snapshot.task_shape(number)]
     ]
-    allowed = [masks.allowed(request, snapshot.task_shape(n)) for request, n in asked]
-    trees = Trees(
-        least=np.zeros((16, len(asked)), np.int32),
-        allowed=np.zeros((8, len(asked)), np.bool_),
-        shape=np.array([number for _, number in asked], np.int64),
-        active=np.arange(len(asked)),
-    )
-    trees.allowed[: len(snapshot.names)] = np.array(allowed).T
-    build(statement.nodes, scoring, trees)
-    for column, (_, number) in enumerate(asked):
+    ready = Memo().ready(snapshot, statement.nodes, scoring, columns=asked, lanes=(), gathers=False)
+    trees = ready.board.trees
+    for column, each in zip(ready.columns, asked, strict=True):
         scores = [
-            score_of(statement, scoring, number, row=row) if allowed[column][row] else NO
+            score_of(statement, scoring, each.shape, row=row) if each.allowed[row] else NO
             for row in range(len(snapshot.names))
         ]
         expected = int(np.argmin(scores)) if min(scores) != NO else -1
-        assert best(trees.least, column) == expected
+        assert best(trees.least, trees.first, column) == expected
         if expected >= 0:
-            mark = statement.checkpoint()
-            assert statement.allocate(number, expected, job=0, group=0)
-            refresh(statement.nodes, scoring, trees, statement.rows_since(mark))
+            assert statement.allocate(each.shape, expected, job=0, group=0)
+            settle_one(statement.nodes, scoring, ready.board, expected)

@@ -94,4 +94,4 @@ def test_a_memo_drops_shapes_that_nobody_asks_for() -> None:
         commit(world, made)
         world.end_allocations([AttemptId(a) for a in world.ledger.holdings])
         assert world.pending(JobId(step + 1)) is None
-    assert len(memo._column) <= 256
+    assert len(memo._columns.number) <= 256

@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.random import Generator
 
+from atoll.core.engine.board_kernels import Board, settle
 from atoll.core.engine.gangs import Outcome, gang_placer
 from atoll.core.engine.limits import limit_reasons, units_left
 from atoll.core.engine.line import line_up, point_to
@@ -32,7 +33,6 @@ from atoll.core.engine.run_kernels import (
 )
 from atoll.core.engine.scoring import scoring_for
 from atoll.core.engine.sentences import no_room_reason
-from atoll.core.engine.tree_kernels import Trees, refresh
 from atoll.core.engine.why import Sight, reasons
 from atoll.core.model.ids import JobId
 from atoll.core.model.plan import GangPlacement, GangRequest, Plan, Waiting
@@ -42,7 +42,6 @@ from atoll.core.state.snapshot import ClassView, Snapshot
 from atoll.core.state.statement import Statement
 
 _ROOM_TASKS: Final = 1024
-_ROOM_SHARES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,31 +111,38 @@ class _Cycle:
     def run(self, budget: int, memo: Memo) -> None:
         """Go through the queue until nothing fits or `budget` jobs are placed."""
         nodes = self.statement.nodes
-        trees, columns = memo.trees(
-            self.snapshot.world, nodes, self.scoring, wanted=self.lineup.wanted
+        ready = memo.ready(
+            self.snapshot,
+            nodes,
+            self.scoring,
+            columns=self.lineup.columns,
+            lanes=self.lineup.lanes,
+            gathers=self.gangs.gathers,
         )
-        point_to(self.lineup.line, columns)
-        self._go_through(budget, trees)
-        memo.keep(nodes, columns, self.statement.rows_since(0))
+        point_to(self.lineup, ready)
+        self._go_through(budget, ready.board)
+        memo.keep(nodes, ready, self.statement.rows_since(0))
 
-    def _go_through(self, budget: int, trees: Trees) -> None:
+    def _go_through(self, budget: int, board: Board) -> None:
         lineup, statement = self.lineup, self.statement
+        tasks = max(_ROOM_TASKS, int(lineup.gangs.size.max(initial=0)))
         while budget > 0:
             stopped, placed = run(
                 statement.nodes,
                 self.scoring,
-                trees,
+                board,
                 lineup.line,
                 lineup.forest,
+                lineup.gangs,
                 lineup.quota,
                 statement.journal,
                 budget,
             )
             budget -= placed
             if stopped >= 0:
-                budget -= self._gang(stopped, trees)
+                budget -= self._gang(stopped, board)
             elif stopped == FULL:
-                statement.reserve(_ROOM_TASKS, _ROOM_SHARES)
+                statement.reserve(tasks, int(lineup.gangs.shares[0]))
             else:
                 return
 
@@ -181,9 +187,11 @@ class _Cycle:
         ))
         return [int(group) for group in blocked[order]]
 
-    def _gang(self, group: int, trees: Trees) -> int:
+    def _gang(self, group: int, board: Board) -> int:
         line, forest = self.lineup.line, self.lineup.forest
         view = self.snapshot.queue.classes[group]
+        if line.state[group] == NO_PLACE:
+            return 0
         mark = self.statement.checkpoint()
         outcome = self._place(view, int(line.next[group]))
         if outcome is Outcome.PLACED and not self._charge(group, mark):
@@ -191,7 +199,7 @@ class _Cycle:
             outcome = Outcome.AT_LIMIT
         if outcome is Outcome.PLACED:
             rows = self.statement.rows_since(mark)
-            refresh(self.statement.nodes, self.scoring, trees, rows)
+            settle(self.statement.nodes, self.scoring, board, np.sort(rows))
             line.next[group] += 1
             advance(line, forest, group)
             self.masks.note(view.request, rows)

@@ -37,16 +37,25 @@ def ladder(snapshot: Snapshot, topology: Topology | None, *, gathers: bool) -> L
     columns = [column for _, column in snapshot.levels]
     levels = [np.ascontiguousarray(snapshot.nodes.domain[:, column]) for column in columns]
     levels.append(snapshot.nodes.cluster)
-    first, end = (0 if gathers else len(columns)), len(levels)
-    if topology is not None:
-        at = snapshot.level_column(topology.level)
-        first = len(columns) if at is None else columns.index(at)
-        if topology.required:
-            first, end = (end, end) if at is None else (first, first + 1)
+    first, end = level_range(snapshot, topology)
+    if topology is None and not gathers:
+        first = len(columns)
     chosen = range(first, end)
     return Ladder(
         tuple(levels[at] for at in chosen), tuple(tuple(levels[:at][::-1]) for at in chosen)
     )
+
+
+def level_range(snapshot: Snapshot, topology: Topology | None) -> tuple[int, int]:
+    """First and end of the levels on which a gang may be placed; the last of all is the cluster."""
+    columns = [column for _, column in snapshot.levels]
+    if topology is None:
+        return 0, len(columns) + 1
+    at = snapshot.level_column(topology.level)
+    if at is None:
+        return (0, 0) if topology.required else (len(columns), len(columns) + 1)
+    first = columns.index(at)
+    return first, first + 1 if topology.required else len(columns) + 1
 
 
 def feasible(

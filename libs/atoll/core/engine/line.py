@@ -7,19 +7,45 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from atoll.core.engine.board import Wanted
+from atoll.core.engine.domains import level_range
 from atoll.core.engine.forest import forest
 from atoll.core.engine.limits import binding
 from atoll.core.engine.masks import Key, Masks
-from atoll.core.engine.memo import Wanted
+from atoll.core.engine.memo import Ready, WantedLane
 from atoll.core.engine.order_kernels import Forest, Line, build_heaps
 from atoll.core.engine.ranking import ranked
-from atoll.core.engine.run_kernels import WAITING, Quota
+from atoll.core.engine.run_kernels import OUTSIDE, WAITING, Gangs, Quota
+from atoll.core.engine.scoring import SLICES_PER_DEVICE
 from atoll.core.model.plan import GangRequest
 from atoll.core.policies.interfaces import Patience, Policies, Ranks
+from atoll.core.state.columns import SHAPE_SHARES
 from atoll.core.state.snapshot import ClassView, Snapshot
 
 _Column = tuple[int, Key]
-_Wanted = dict[_Column, tuple[int, Wanted]]
+
+
+class _Asked:
+    """Columns and lanes that classes ask for, each once."""
+
+    def __init__(self, masks: Masks) -> None:
+        self.columns: dict[_Column, int] = {}
+        self.wanted: list[Wanted] = []
+        self.lanes: dict[WantedLane, int] = {}
+        self._masks = masks
+
+    def column(self, request: GangRequest, shape: int) -> int:
+        """Place of a shape's column among those that are wanted."""
+        value = self._masks.snapshot.task_shape(shape)
+        key = (shape, self._masks.key(request, value))
+        if key not in self.columns:
+            self.columns[key] = len(self.wanted)
+            self.wanted.append(Wanted(value, shape, self._masks.allowed(request, value)))
+        return self.columns[key]
+
+    def lane(self, column: int, count: int) -> int:
+        """Place of a gang's lane among those that are wanted."""
+        return self.lanes.setdefault(WantedLane(column, count), len(self.lanes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,53 +56,79 @@ class Lineup:
     """With the jobs of each class in order."""
     line: Line
     forest: Forest
+    gangs: Gangs
     quota: Quota
     patience: Patience
-    wanted: tuple[Wanted, ...]
-    """Columns that the trees need; `line.column` holds their places in this until `point_to`."""
+    columns: tuple[Wanted, ...]
+    """What the board needs; `line.column` holds places in this until `point_to`."""
+    lanes: tuple[WantedLane, ...]
+    """And these; `gangs.lane` holds places in them."""
 
 
 def line_up(
     snapshot: Snapshot, policies: Policies, masks: Masks, *, now: float, rng: Generator
 ) -> Lineup:
-    """Everything that the kernel needs to go through the queue, but for the trees."""
-    wanted: _Wanted = {}
-    columns = [_columns(view, masks, wanted) for view in snapshot.queue.classes]
+    """Everything that the kernel needs to go through the queue, but for the board."""
+    asked = _Asked(masks)
+    columns = [_columns(view, asked) for view in snapshot.queue.classes]
     snapshot, ranks = ranked(snapshot, policies.order, now=now, rng=rng)
     line = _line(snapshot, ranks, columns)
     queues = forest(snapshot, ranks.standing, np.flatnonzero(line.next < line.end))
     build_heaps(line, queues)
     limits = snapshot.limits
     quota = Quota(limits.kind, limits.used.copy(), limits.limit)
-    wanted_columns = tuple(each for _, each in wanted.values())
-    return Lineup(snapshot, line, queues, quota, ranks.patience, wanted_columns)
+    gangs = _gangs(snapshot, columns, asked)
+    wanted, lanes = tuple(asked.wanted), tuple(asked.lanes)
+    return Lineup(snapshot, line, queues, gangs, quota, ranks.patience, wanted, lanes)
 
 
-def point_to(line: Line, columns: Sequence[int]) -> None:
-    """Turn places in `wanted` into columns of the trees."""
-    line.column[:] = np.array(columns, np.int64)[line.column]
+def point_to(lineup: Lineup, ready: Ready) -> None:
+    """Turn places in what was wanted into columns and lanes of the board."""
+    line, gangs = lineup.line, lineup.gangs
+    line.column[:] = np.array(ready.columns, np.int64)[line.column]
+    inside = gangs.lane >= 0
+    gangs.lane[inside] = np.array(ready.lanes, np.int64)[gangs.lane[inside]]
+    if not ready.gathers:
+        first = line.first_column[:-1][gangs.size > 0]
+        gangs.size[gangs.size > 0] *= gangs.lane[first] < 0
 
 
-def is_single(request: GangRequest) -> bool:
-    """True for one task that may go to any domain: the kernel places it by itself."""
-    required = request.topology is not None and request.topology.required
-    alone = len(request.groups) == 1 and request.groups[0].count == 1
+def in_kernel(request: GangRequest) -> bool:
+    """True for one group of a fixed size and no further wishes: the kernel places it by itself."""
+    group = request.groups[0]
+    fixed = len(request.groups) == 1 and group.count == group.min_count
     # The kernel knows nothing of where others of its name were placed a moment ago.
-    return alone and not required and request.anti_affinity is None
+    return fixed and group.spread is None and request.anti_affinity is None
 
 
-def _columns(view: ClassView, masks: Masks, wanted: _Wanted) -> list[int]:
-    if not is_single(view.request):
+def _is_single(request: GangRequest) -> bool:
+    required = request.topology is not None and request.topology.required
+    return request.groups[0].count == 1 and not required
+
+
+def _columns(view: ClassView, asked: _Asked) -> list[int]:
+    if not in_kernel(view.request):
         return []
-    numbers = []
-    for shape in view.shapes[0]:
-        value = masks.snapshot.task_shape(shape)
-        column = (shape, masks.key(view.request, value))
-        if column not in wanted:
-            allowed = masks.allowed(view.request, value)
-            wanted[column] = len(wanted), Wanted(value, shape, allowed)
-        numbers.append(wanted[column][0])
-    return numbers
+    return [asked.column(view.request, shape) for shape in view.shapes[0]]
+
+
+def _gangs(snapshot: Snapshot, columns: Sequence[Sequence[int]], asked: _Asked) -> Gangs:
+    classes = snapshot.queue.classes
+    counts = [v.request.groups[0].count if in_kernel(v.request) else OUTSIDE for v in classes]
+    levels = [level_range(snapshot, view.request.topology) for view in classes]
+    lanes = [
+        -1 if _is_single(view.request) else asked.lane(column, count)
+        for view, count, own in zip(classes, counts, columns, strict=True)
+        for column in own
+    ]
+    most = SLICES_PER_DEVICE * snapshot.nodes.model.shape[1]
+    return Gangs(
+        size=np.array(counts, np.int64),
+        first_level=np.array([first for first, _ in levels], np.int64),
+        end_level=np.array([end for _, end in levels], np.int64),
+        lane=np.array(lanes, np.int64),
+        shares=np.array([min(most, int(snapshot.shapes[:, SHAPE_SHARES].max()))], np.int64),
+    )
 
 
 def _line(snapshot: Snapshot, ranks: Ranks, columns: Sequence[Sequence[int]]) -> Line:

@@ -1,7 +1,7 @@
-"""Trees that are kept from one cycle to the next, so that only what changed is scored anew.
+"""What is kept from one cycle to the next, so that only what changed is scored anew.
 
 A memo changes no plan, only how long it takes: rows are compared with what the
-trees were built from, and filters with what they said then.
+board was built from, and filters with what they said then.
 """
 
 from collections import Counter
@@ -11,168 +11,210 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from atoll.core.engine.score_kernels import NO, Rules, Scoring
-from atoll.core.engine.tree_kernels import Trees, build, changed_rows, refresh
-from atoll.core.model.resources import TaskShape
-from atoll.core.state.columns import Nodes, copy_leading
+from atoll.core.engine.board import COLUMNS, LANES, Arrays, Wanted
+from atoll.core.engine.board_kernels import Board, build, settle
+from atoll.core.engine.score_kernels import Rules, Scoring
+from atoll.core.engine.slots import NEVER, Slots
+from atoll.core.engine.tree_kernels import changed_rows, play_columns
+from atoll.core.model.resources import BLOCKS_PER_DEVICE, TaskShape
+from atoll.core.state.columns import (
+    FORM_NONE,
+    FORM_WHOLE,
+    SHAPE_FORM,
+    SHAPE_MEMORY,
+    SHAPE_SHARES,
+    Nodes,
+    Shapes,
+)
+from atoll.core.state.snapshot import Snapshot
 
-LANES: Final = 8
-"""Columns come in multiples of this, so that a vertex is whole vector registers."""
 MOST_BYTES: Final = 1 << 28
-"""Of trees that no class asks for at the moment."""
+"""Of columns that no class asks for at the moment."""
+MOST_LANES: Final = 64
+"""Of gangs, unless more are asked for."""
 OVERSIZED_CYCLES: Final = 64
 """So long may most columns be of no use before all are dropped."""
 
-_Key = tuple[TaskShape, int]
-NEVER: Final = -1
-"""Before any change: a column that knows nothing."""
+UNBOUNDED_TASKS: Final = 1 << 20
+
+_Column = tuple[TaskShape, int]
+_Lane = tuple[_Column, int]
+_Ints = NDArray[np.int64]
 
 
-class Wanted(NamedTuple):
-    """A column that a cycle needs."""
+class WantedLane(NamedTuple):
+    """A gang that a cycle may place."""
 
-    value: TaskShape
-    shape: int
-    """Row of the value in the cycle's shape table."""
-    allowed: NDArray[np.bool_]
-    """(N)."""
+    column: int
+    """Place in the list of wanted columns."""
+    most: int
+    """Tasks."""
+
+
+class Ready(NamedTuple):
+    """A board that is true of the nodes, and where in it is what was asked for."""
+
+    board: Board
+    columns: list[int]
+    lanes: list[int]
+    gathers: bool
+    """Whether the board knows domains: without them its lanes are of no use."""
 
 
 class Memo:
-    """Trees of earlier cycles. One cycle at a time may use it."""
+    """The board of earlier cycles. One cycle at a time may use it."""
 
     def __init__(self) -> None:
         self._world: object = None
         self._nodes: Nodes | None = None
         self._rules: Rules | None = None
+        self._gathers = False
         self._clock = 0
-        self._oversized = 0
-        self._forget(0, 0)
+        self._forget(0, 1)
 
-    def trees(
-        self, world: object, nodes: Nodes, scoring: Scoring, *, wanted: Sequence[Wanted]
-    ) -> tuple[Trees, list[int]]:
-        """Trees that are true of `nodes`, and the column of each wanted one.
+    def ready(
+        self,
+        snapshot: Snapshot,
+        nodes: Nodes,
+        scoring: Scoring,
+        *,
+        columns: Sequence[Wanted],
+        lanes: Sequence[WantedLane],
+        gathers: bool,
+    ) -> Ready:
+        """A board that is true of `nodes`, for these columns and gangs.
 
-        `world`: whose numbers nodes and scoring are in. `keep` has to follow, or the next
-        cycle begins with nothing.
+        `gathers`: whether gangs stay together and domains whole. `keep` has to follow, or
+        the next cycle begins with nothing.
         """
         self._clock += 1
-        if world is not self._world:
-            self._world, self._nodes = world, None
-        self._see(nodes, scoring.rules, len(wanted))
-        columns = self._assign(wanted)
-        turned = self._filter(columns, wanted)
-        for true_at in np.unique(self._true_at[columns]).tolist():
-            together = [c for c in columns if self._true_at[c] == true_at]
-            rows = np.flatnonzero(self._changed_at[: len(nodes.id)] > true_at)
-            self._score(nodes, scoring, together, rows=rows)
-        for column, rows in turned:
-            self._score(nodes, scoring, [column], rows=rows)
-        return self._only(columns), columns
+        self._see(snapshot, nodes, scoring.rules, gathers=gathers)
+        numbers, places = self._assign(columns, lanes)
+        self._changed(self._arrays.point(numbers, columns))
+        most = _most_memory(scoring.shapes, nodes.model.shape[1], columns=columns, lanes=lanes)
+        self._arrays.activate(_ascending(numbers), _ascending(places), memory=most)
+        self._catch_up(nodes, scoring)
+        return Ready(self._arrays.board(), numbers, places, self._arrays.has_domains)
 
-    def keep(self, nodes: Nodes, columns: Sequence[int], rows: NDArray[np.int64]) -> None:
-        """A cycle is over: its nodes as it left them, its columns, the rows that it scored."""
+    def keep(self, nodes: Nodes, ready: Ready, rows: _Ints) -> None:
+        """A cycle is over: its nodes as it left them, its board, the rows that it touched."""
         self._nodes = nodes
+        self._changed(rows)
+        self._columns.true_at[ready.columns] = self._clock
+        self._lanes.true_at[ready.lanes] = self._clock
+
+    def _changed(self, rows: _Ints) -> None:
         self._changed_at[rows] = self._clock
-        self._true_at[columns] = self._clock
 
-    def _see(self, nodes: Nodes, rules: Rules, columns: int) -> None:
+    def _see(self, snapshot: Snapshot, nodes: Nodes, rules: Rules, *, gathers: bool) -> None:
         old, self._nodes = self._nodes, None
-        if old is None or self._is_strange(nodes, old, rules):
-            self._forget(len(nodes.id), columns)
-            self._rules = rules
-            self._changed_at[:] = self._clock
+        known = old is not None and not self._is_strange(
+            snapshot.world, nodes, old=old, rules=rules
+        )
+        if old is not None and known and gathers == self._gathers:
+            self._changed(changed_rows(old, nodes))
         else:
-            self._changed_at[changed_rows(old, nodes)] = self._clock
+            self._forget(len(nodes.id), nodes.model.shape[1])
+            self._world, self._rules, self._gathers = snapshot.world, rules, gathers
+            self._arrays.follow(rules)
+            self._changed_at[:] = self._clock
+        moved, rows = self._arrays.survey(nodes, snapshot, gathers=gathers)
+        self._changed(rows)
+        if moved:
+            self._lanes.true_at[:] = NEVER
 
-    def _is_strange(self, nodes: Nodes, old: Nodes, rules: Rules) -> bool:
+    def _is_strange(self, world: object, nodes: Nodes, *, old: Nodes, rules: Rules) -> bool:
         known = len(old.id)
         return (
-            self._oversized > OVERSIZED_CYCLES
-            or not known <= len(nodes.id) <= len(self._trees.allowed)
+            world is not self._world
+            or self._oversized > OVERSIZED_CYCLES
+            or not known <= len(nodes.id) <= len(self._changed_at)
             or nodes.model.shape[1] != old.model.shape[1]
             or not np.array_equal(nodes.id[:known], old.id)
             or not _same_rules(rules, self._rules)
         )
 
-    def _forget(self, nodes: int, columns: int) -> None:
-        size = 1 << max(0, nodes - 1).bit_length()
-        self._trees = _trees(size, -(-columns // LANES) * LANES)
-        self._column: dict[_Key, int] = {}
+    def _forget(self, nodes: int, devices: int) -> None:
+        size = max(1, nodes + nodes // 8)
+        self._arrays = Arrays(size, devices)
+        self._columns: Slots[_Column] = Slots(COLUMNS)
+        self._lanes: Slots[_Lane] = Slots(LANES)
         self._changed_at = np.zeros(size, np.int64)
-        self._true_at = np.full(len(self._trees.shape), NEVER, np.int64)
         self._oversized = 0
 
-    def _assign(self, wanted: Sequence[Wanted]) -> list[int]:
-        seen: Counter[TaskShape] = Counter()
-        keys: list[_Key] = []
-        for each in wanted:
-            keys.append((each.value, seen[each.value]))
-            seen[each.value] += 1
-        new = [key for key in keys if key not in self._column]
-        self._make_room(len(new), keep=set(keys))
-        free = iter(sorted(set(range(len(self._true_at))) - set(self._column.values())))
-        self._column.update((key, next(free)) for key in new)
-        used, wide = max(LANES, len(keys)), len(self._true_at)
+    def _assign(
+        self, columns: Sequence[Wanted], lanes: Sequence[WantedLane]
+    ) -> tuple[list[int], list[int]]:
+        keys = _keys(columns)
+        numbers = self._columns.assign(keys, most=MOST_BYTES // self._arrays.bytes_per_column)
+        gangs = [(keys[lane.column], lane.most) for lane in lanes]
+        places = self._lanes.assign(gangs, most=MOST_LANES)
+        for place, lane in zip(places, lanes, strict=True):
+            if self._columns.true_at[numbers[lane.column]] == NEVER:
+                self._lanes.true_at[place] = NEVER
+        wide, used = self._columns.wide, max(COLUMNS, len(keys))
         self._oversized = self._oversized + 1 if wide > 4 * used else 0
-        return [self._column[key] for key in keys]
+        self._arrays.widen(wide, self._lanes.wide)
+        self._arrays.forget(
+            _ascending([n for n in numbers if self._columns.true_at[n] == NEVER]),
+            _ascending([n for n in places if self._lanes.true_at[n] == NEVER]),
+        )
+        self._arrays.aim(places, [(numbers[lane.column], lane.most) for lane in lanes])
+        return numbers, places
 
-    def _make_room(self, new: int, *, keep: set[_Key]) -> None:
-        wide, size = len(self._true_at), len(self._changed_at)
-        most = max(MOST_BYTES // (8 * size), len(keep) + LANES)
-        missing = new - (wide - len(self._column))
-        if missing > 0 and wide + missing <= most:
-            self._widen(-(-min(most, max(wide + missing, 2 * wide)) // LANES) * LANES)
-        elif missing > 0:
-            idle = [key for key in self._column if key not in keep]
-            idle.sort(key=lambda key: int(self._true_at[self._column[key]]))
-            for key in idle[:missing]:
-                self._true_at[self._column.pop(key)] = NEVER
-
-    def _widen(self, columns: int) -> None:
-        grown = _trees(len(self._changed_at), columns)
-        true_at = np.full(columns, NEVER, np.int64)
-        copy_leading(self._trees[:3], grown[:3])
-        copy_leading((self._true_at,), (true_at,))
-        self._trees, self._true_at = grown, true_at
-
-    def _filter(
-        self, columns: Sequence[int], wanted: Sequence[Wanted]
-    ) -> list[tuple[int, NDArray[np.int64]]]:
-        turned = []
-        for column, each in zip(columns, wanted, strict=True):
-            self._trees.shape[column] = each.shape
-            allowed = self._trees.allowed[: len(each.allowed), column]
-            rows = np.flatnonzero(allowed != each.allowed)
-            if len(rows):
-                allowed[:] = each.allowed
-                if self._true_at[column] != NEVER:
-                    turned.append((column, rows))
-        return turned
-
-    def _score(
-        self, nodes: Nodes, scoring: Scoring, columns: Sequence[int], *, rows: NDArray[np.int64]
-    ) -> None:
+    def _catch_up(self, nodes: Nodes, scoring: Scoring) -> None:
+        board = self._arrays.board()
+        columns, lanes = board.trees.active, board.lanes.active
+        column_at, lane_at = self._columns.true_at[columns], self._lanes.true_at[lanes]
+        known = np.concatenate([column_at, lane_at])
+        # Which domains are whole is to be known after each cycle, whoever asks for what.
+        since = min([self._clock - 1, *known[known != NEVER].tolist()])
+        rows = np.flatnonzero(self._changed_at[: len(nodes.id)] > since)
         if len(rows) * 4 > len(nodes.id):
-            build(nodes, scoring, self._only(columns))
-        elif len(rows):
-            refresh(nodes, scoring, self._only(columns), rows)
+            self._changed(self._arrays.measure(nodes))
+            since, rows = self._clock, rows[:0]
+        fresh, new = columns[column_at < since], lanes[lane_at < since]
+        if len(fresh) or len(new):
+            self._arrays.empty_lanes(new)
+            build(nodes, scoring, board, fresh, new)
+            play_columns(board.trees.least, board.trees.first, fresh)
+        settle(nodes, scoring, board, rows)
 
-    def _only(self, columns: Sequence[int]) -> Trees:
-        return self._trees._replace(active=np.array(sorted(columns), np.int64))
+
+def _keys(columns: Sequence[Wanted]) -> list[_Column]:
+    seen: Counter[TaskShape] = Counter()
+    keys: list[_Column] = []
+    for each in columns:
+        keys.append((each.value, seen[each.value]))
+        seen[each.value] += 1
+    return keys
+
+
+def _ascending(numbers: Sequence[int]) -> _Ints:
+    return np.array(sorted(set(numbers)), np.int64)
+
+
+def _most_memory(
+    shapes: Shapes, devices: int, *, columns: Sequence[Wanted], lanes: Sequence[WantedLane]
+) -> int:
+    # A node holds at most as many tasks of a gang as it has devices for them.
+    rows = [shapes[each.shape] for each in columns]
+    single = [int(row[SHAPE_MEMORY]) for row in rows]
+    gangs = [
+        single[lane.column] * min(lane.most, _most_tasks(rows[lane.column], devices))
+        for lane in lanes
+    ]
+    return max([*single, *gangs], default=0)
+
+
+def _most_tasks(shape: NDArray[np.int64], devices: int) -> int:
+    if shape[SHAPE_FORM] == FORM_NONE:
+        return UNBOUNDED_TASKS
+    parts = devices if shape[SHAPE_FORM] == FORM_WHOLE else devices * BLOCKS_PER_DEVICE
+    return int(parts // max(1, shape[SHAPE_SHARES]))
 
 
 def _same_rules(new: Rules, old: Rules | None) -> bool:
     if old is None or new.loss is not old.loss:
         return False
     return np.array_equal(new.weights, old.weights) and np.array_equal(new.seed, old.seed)
-
-
-def _trees(size: int, columns: int) -> Trees:
-    return Trees(
-        least=np.full((2 * size, columns), NO, np.int32),
-        allowed=np.zeros((size, columns), np.bool_),
-        shape=np.zeros(columns, np.int64),
-        active=np.zeros(0, np.int64),
-    )

@@ -8,8 +8,9 @@ and its ancestors move, each in the heap of its parent: O(depth x log(siblings))
 from typing import Final, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from atoll.core.state.compiled import bare
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -92,7 +93,7 @@ class Forest(NamedTuple):
     """(R) what was placed last."""
 
 
-@njit(cache=True, nogil=True)
+@bare
 def build_heaps(line: Line, forest: Forest) -> None:
     """Order all heaps, after the leaves were filled with classes that have jobs."""
     for vertex in range(forest.parent.shape[0] - 1, -1, -1):
@@ -106,13 +107,13 @@ def build_heaps(line: Line, forest: Forest) -> None:
                 forest.size[parent] += 1
 
 
-@njit(cache=True, nogil=True)
+@bare
 def head(forest: Forest) -> int:
     """The class whose turn it is, or NOBODY."""
     return int(forest.best[0]) if forest.size[0] > 0 else NOBODY
 
 
-@njit(cache=True, nogil=True)
+@bare
 def advance(line: Line, forest: Forest, group: int) -> None:
     """The first class has placed a job, and its queue holds `forest.amount` more."""
     leaf = forest.vertex[group]
@@ -129,7 +130,7 @@ def advance(line: Line, forest: Forest, group: int) -> None:
     _climb(line, forest, leaf)
 
 
-@njit(cache=True, nogil=True)
+@bare
 def leave(line: Line, forest: Forest, group: int) -> None:
     """Take the first class out."""
     leaf = forest.vertex[group]
@@ -137,7 +138,7 @@ def leave(line: Line, forest: Forest, group: int) -> None:
     _climb(line, forest, leaf)
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _climb(line: Line, forest: Forest, vertex: int) -> None:
     while True:
         parent = forest.parent[vertex]
@@ -153,7 +154,7 @@ def _climb(line: Line, forest: Forest, vertex: int) -> None:
         vertex = parent
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _stand(line: Line, forest: Forest, vertex: int) -> None:
     top = forest.entry[forest.first[vertex]]
     group = top if forest.leaf[vertex] else forest.best[top]
@@ -173,14 +174,14 @@ def _stand(line: Line, forest: Forest, vertex: int) -> None:
     forest.share[vertex] = dominant / forest.weight[vertex] + forest.bias[vertex]
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _put(forest: Forest, vertex: int, at: int, entry: int) -> None:
     forest.entry[forest.first[vertex] + at] = entry
     if not forest.leaf[vertex]:
         forest.place[entry] = at
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _remove(line: Line, forest: Forest, vertex: int, at: int) -> None:
     forest.size[vertex] -= 1
     size = forest.size[vertex]
@@ -189,7 +190,7 @@ def _remove(line: Line, forest: Forest, vertex: int, at: int) -> None:
         _sink(line, forest, vertex, _rise(line, forest, vertex, at))
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _rise(line: Line, forest: Forest, vertex: int, at: int) -> int:
     while at > 0 and _ahead(line, forest, vertex, at, (at - 1) // 2):
         _swap(forest, vertex, at, (at - 1) // 2)
@@ -197,7 +198,7 @@ def _rise(line: Line, forest: Forest, vertex: int, at: int) -> int:
     return at
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _sink(line: Line, forest: Forest, vertex: int, at: int) -> None:
     size = forest.size[vertex]
     while 2 * at + 1 < size:
@@ -210,7 +211,7 @@ def _sink(line: Line, forest: Forest, vertex: int, at: int) -> None:
         at = child
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _swap(forest: Forest, vertex: int, one: int, other: int) -> None:
     first = forest.first[vertex]
     a, b = forest.entry[first + one], forest.entry[first + other]
@@ -218,7 +219,7 @@ def _swap(forest: Forest, vertex: int, one: int, other: int) -> None:
     _put(forest, vertex, other, a)
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _ahead(line: Line, forest: Forest, vertex: int, one: int, other: int) -> bool:
     first = forest.first[vertex]
     a, b = forest.entry[first + one], forest.entry[first + other]
@@ -234,7 +235,7 @@ def _ahead(line: Line, forest: Forest, vertex: int, one: int, other: int) -> boo
     return _before(line, forest.best[a], forest.best[b])
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _before(line: Line, one: int, other: int) -> bool:
     a, b = _job(line, one), _job(line, other)
     if line.outer[a] != line.outer[b]:
@@ -248,7 +249,7 @@ def _before(line: Line, one: int, other: int) -> bool:
     return bool(line.job[a] < line.job[b])
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _job(line: Line, group: int) -> int:
     # A class that is through stays where its last job was until its turn comes.
     return int(min(line.next[group], line.end[group] - 1))

@@ -1,7 +1,6 @@
 """How many tasks of a shape a node holds by itself."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from atoll.core.engine.score_kernels import Scoring
@@ -18,6 +17,7 @@ from atoll.core.state.columns import (
     Nodes,
     Shapes,
 )
+from atoll.core.state.compiled import bare, inlined
 from atoll.core.state.fit_kernels import (
     VIEW_CUT,
     VIEW_FREE,
@@ -30,7 +30,7 @@ from atoll.core.state.fit_kernels import (
 )
 
 
-@njit(cache=True, nogil=True)
+@bare
 def count_room(
     nodes: Nodes,
     scoring: Scoring,
@@ -42,23 +42,30 @@ def count_room(
 ) -> None:
     """Write to counts[row] how many tasks of `shape` each row holds by itself, up to `most`."""
     models, cuts, shapes, _, seen, _, _ = scoring
-    shares = shapes[shape, SHAPE_SHARES]
-    form = shapes[shape, SHAPE_FORM]
     for row in rows:
         counts[row] = 0
-        count = _by_amounts(nodes, shapes, shape, row, most) if allowed[row] else 0
-        if count > 0 and form != FORM_NONE:
+        if allowed[row]:
             look(nodes, models, row, seen)
-            if form == FORM_WHOLE:
-                count = min(count, whole_free(seen, shapes, shape) // shares)
-            elif form == FORM_SLICES:
-                count = min(count, slices_free(seen, cuts, shapes, shape) // shares)
-            else:
-                count = min(count, _shares_free(seen, shapes, shape))
-        counts[row] = count
+            counts[row] = room_for(nodes, cuts, shapes, shape, row, most, seen)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@bare
+def room_for(
+    nodes: Nodes, cuts: Cuts, shapes: Shapes, shape: int, row: int, most: int, seen: View
+) -> int:
+    """How many tasks of `shape` a node holds by itself, up to `most`; `seen` are its devices."""
+    form, shares = shapes[shape, SHAPE_FORM], shapes[shape, SHAPE_SHARES]
+    count = _by_amounts(nodes, shapes, shape, row, most)
+    if count == 0 or form == FORM_NONE:
+        return count
+    if form == FORM_WHOLE:
+        return int(min(count, whole_free(seen, shapes, shape) // shares))
+    if form == FORM_SLICES:
+        return int(min(count, slices_free(seen, cuts, shapes, shape) // shares))
+    return min(count, _shares_free(seen, shapes, shape))
+
+
+@inlined
 def _by_amounts(nodes: Nodes, shapes: Shapes, shape: int, row: int, most: int) -> int:
     free_cpu, free_memory = nodes.cpu_free[row], nodes.memory_free[row]
     cpu, memory = shapes[shape, SHAPE_CPU], shapes[shape, SHAPE_MEMORY]
@@ -70,7 +77,7 @@ def _by_amounts(nodes: Nodes, shapes: Shapes, shape: int, row: int, most: int) -
     return int(min(count, free_memory // memory) if memory > 0 else count)
 
 
-@njit(cache=True, nogil=True)
+@bare
 def slices_free(view: View, cuts: Cuts, shapes: Shapes, shape: int) -> int:
     """Slices of the shape's profile that could still be taken one after another."""
     count = 0
@@ -86,7 +93,7 @@ def slices_free(view: View, cuts: Cuts, shapes: Shapes, shape: int) -> int:
     return count
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _shares_free(view: View, shapes: Shapes, shape: int) -> int:
     count = 0
     for device in range(view.shape[1]):

@@ -1,18 +1,24 @@
-"""Places single-task jobs one after another in the order of the queue."""
+"""Places jobs one after another in the order of the queue: single tasks and gangs of equal ones."""
 
 from typing import Final, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from atoll.core.engine.board_kernels import Board, settle_one
+from atoll.core.engine.gang_kernels import place_gang
 from atoll.core.engine.order_kernels import NOBODY, Forest, Line, advance, head, leave
 from atoll.core.engine.score_kernels import Scoring, device_for, look_at
-from atoll.core.engine.tree_kernels import Trees, best, climb, score_columns
-from atoll.core.state.columns import SHAPE_CPU, SHAPE_MEMORY, SHAPE_PROFILE, Nodes
-from atoll.core.state.fit_kernels import UNITS, VIEW_KIND, charge, pick
+from atoll.core.engine.tree_kernels import best
+from atoll.core.state.columns import SHAPE_PROFILE, Nodes
+from atoll.core.state.compiled import bare, inlined
+from atoll.core.state.fit_kernels import UNITS
+from atoll.core.state.ledger_kernels import give_tasks
 from atoll.core.state.shares import CPU, DEVICES, MEMORY
 from atoll.core.state.statement_kernels import Journal, has_room, place
+
+OUTSIDE: Final = 0
+"""Instead of a number of tasks: the class is placed by the caller."""
 
 WAITING: Final = 0
 """Worth a try."""
@@ -27,6 +33,23 @@ CUT: Final = -3
 """A class has more jobs than the snapshot shows: others must not overtake them."""
 
 
+GO_ON: Final = -4
+
+
+class Gangs(NamedTuple):
+    """Gangs in the kernel, by class and by place in `Line.column`."""
+
+    size: NDArray[np.int64]
+    """(C) tasks of a job, or OUTSIDE."""
+    first_level: NDArray[np.int64]
+    """(C) levels of the terrain on which a gang may be placed whole, the narrowest first."""
+    end_level: NDArray[np.int64]
+    lane: NDArray[np.int64]
+    """Lane of each alternative; negative for a single task that may go anywhere."""
+    shares: NDArray[np.int64]
+    """(1) of devices that one task takes, at most."""
+
+
 class Quota(NamedTuple):
     """Use and limit of the queues that have one, in 1/56 block."""
 
@@ -36,78 +59,118 @@ class Quota(NamedTuple):
     limit: NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
+@bare
 def run(
     nodes: Nodes,
     scoring: Scoring,
-    trees: Trees,
+    board: Board,
     line: Line,
     forest: Forest,
+    gangs: Gangs,
     quota: Quota,
     journal: Journal,
     budget: int,
 ) -> tuple[int, int]:
     """Place up to `budget` jobs: (what stopped it, jobs placed).
 
-    What stopped it is DONE, FULL, CUT, or the class of a gang whose turn it is.
+    What stopped it is DONE, FULL, CUT, or a class: one that is placed outside and whose turn
+    it is, or one of gangs that has just been found not to fit.
     """
     placed = 0
     group = head(forest)
     while group != NOBODY:
-        if line.next[group] == line.end[group]:
-            if line.more[group]:
-                return CUT, placed
+        stopped = _stopped(line, gangs, journal, group, placed == budget)
+        if stopped != GO_ON:
+            return stopped, placed
+        if line.next[group] == line.end[group] or line.state[group] != WAITING:
             leave(line, forest, group)
-        elif line.state[group] != WAITING:
-            leave(line, forest, group)
-        elif line.first_column[group] == line.first_column[group + 1]:
-            return group, placed
-        elif placed == budget or not has_room(journal, scoring.out.device.shape[0]):
-            return FULL, placed
-        elif _place_next(nodes, scoring, trees, line, forest, quota, journal, group):
+        elif _place_next(nodes, scoring, board, line, forest, gangs, quota, journal, group):
             placed += 1
             line.next[group] += 1
             advance(line, forest, group)
+        elif line.state[group] == NO_PLACE and gangs.size[group] > 1:
+            leave(line, forest, group)
+            return group, placed
         group = head(forest)
     return DONE, placed
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
+def _stopped(line: Line, gangs: Gangs, journal: Journal, group: int, enough: bool) -> int:
+    if line.next[group] == line.end[group]:
+        return CUT if line.more[group] else GO_ON
+    if line.state[group] != WAITING:
+        return GO_ON
+    if gangs.size[group] == OUTSIDE:
+        return group
+    return FULL if enough or not has_room(journal, gangs.size[group], gangs.shares[0]) else GO_ON
+
+
+@inlined
 def _place_next(
     nodes: Nodes,
     scoring: Scoring,
-    trees: Trees,
+    board: Board,
     line: Line,
     forest: Forest,
+    gangs: Gangs,
     quota: Quota,
     journal: Journal,
     group: int,
 ) -> bool:
-    models, cuts, shapes, rules, seen, _, out = scoring
     line.state[group] = NO_PLACE
+    mark = journal.size[0]
     for i in range(line.first_column[group], line.first_column[group + 1]):
-        row = best(trees.least, line.column[i])
-        if row < 0:
+        if gangs.lane[i] < 0:
+            placed = _place_task(nodes, scoring, board, journal, line.column[i])
+        else:
+            first, end = gangs.first_level[group], gangs.end_level[group]
+            count, lane = gangs.size[group], gangs.lane[i]
+            placed = place_gang(nodes, scoring, board, journal, lane, count, first, end)
+        if not placed:
             continue
-        shape = trees.shape[line.column[i]]
-        node = look_at(nodes, models, rules, row, seen)
-        device = device_for(node, shapes, rules, seen, shape)
-        shares = pick(nodes, models, cuts, shapes, shape, row, device, seen, out, 0)
-        _count(scoring, shape, shares, forest.amount)
-        if not take_quota(line, quota, group, forest.amount):
-            line.state[group] = AT_LIMIT
-            continue
-        journal.job[journal.size[0]] = line.next[group]
-        journal.group[journal.size[0]] = 0
-        place(nodes, models, cuts, shapes, journal, shape, row, device)
-        score_columns(look_at(nodes, models, rules, row, seen), scoring, trees, row)
-        climb(trees.least, row)
-        line.state[group] = WAITING
-        return True
+        sum_up(nodes, scoring, journal, mark, forest.amount)
+        if take_quota(line, quota, group, forest.amount):
+            for task in range(mark, journal.size[0]):
+                journal.job[task] = line.next[group]
+                journal.group[task] = 0
+            _settle(nodes, scoring, board, journal, mark)
+            line.state[group] = WAITING
+            return True
+        give_tasks(nodes, journal.uses, mark, journal.size[0])
+        journal.size[0] = mark
+        line.state[group] = AT_LIMIT
     return False
 
 
-@njit(cache=True, nogil=True)
+@bare
+def _place_task(
+    nodes: Nodes, scoring: Scoring, board: Board, journal: Journal, column: int
+) -> bool:
+    row = best(board.trees.least, board.trees.first, column)
+    if row < 0:
+        return False
+    models, cuts, shapes, rules, seen, _, _ = scoring
+    shape = board.trees.shape[column]
+    node = look_at(nodes, models, rules, row, seen)
+    device = device_for(node, shapes, rules, seen, shape)
+    place(nodes, models, cuts, shapes, journal, shape, row, device)
+    return True
+
+
+@inlined
+def _settle(nodes: Nodes, scoring: Scoring, board: Board, journal: Journal, mark: int) -> None:
+    last = -1
+    for task in range(mark, journal.size[0]):
+        # A gang fills one node after another.
+        row = journal.uses.row[task]
+        if row != last and last >= 0:
+            settle_one(nodes, scoring, board, last)
+        last = row
+    settle_one(nodes, scoring, board, last)
+
+
+@bare
 def take_quota(line: Line, quota: Quota, group: int, amount: NDArray[np.int64]) -> bool:
     """Charge a class's limits, or none of them when one would be exceeded. `amount`: (R)."""
     for i in range(line.first_limit[group], line.first_limit[group + 1]):
@@ -120,12 +183,13 @@ def take_quota(line: Line, quota: Quota, group: int, amount: NDArray[np.int64]) 
     return True
 
 
-@njit(cache=True, nogil=True)
+@bare
 def sum_up(
     nodes: Nodes, scoring: Scoring, journal: Journal, mark: int, amount: NDArray[np.int64]
 ) -> None:
     """Write to `amount` what the tasks since the mark take of every resource."""
-    amount[:] = 0
+    for resource in range(amount.shape[0]):
+        amount[resource] = 0
     uses = journal.uses
     models, cuts, shapes = scoring.models, scoring.cuts, scoring.shapes
     for task in range(mark, journal.size[0]):
@@ -140,18 +204,7 @@ def sum_up(
             amount[DEVICES + models.kind[model]] += units
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def _count(scoring: Scoring, shape: int, shares: int, amount: NDArray[np.int64]) -> None:
-    _, cuts, shapes, _, seen, _, out = scoring
-    amount[:] = 0
-    amount[CPU] = shapes[shape, SHAPE_CPU]
-    amount[MEMORY] = shapes[shape, SHAPE_MEMORY]
-    for share in range(shares):
-        kind = seen[VIEW_KIND, out.device[share]]
-        amount[DEVICES + kind] += charge(cuts, shapes, shape, seen, out, share, share + 1)
-
-
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _of_kind(amount: NDArray[np.int64], kind: int) -> int:
     if kind >= 0:
         return int(amount[DEVICES + kind])

@@ -7,6 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from atoll.core.state.columns import MODE_BLOCKS, MODE_MIG, Nodes
+from atoll.core.state.compiled import bare
 
 FINE: Final = 0
 DOUBLE_USE: Final = 1
@@ -54,7 +55,7 @@ def take_gangs(nodes: Nodes, mode: NDArray[np.int8], uses: Uses, strict: bool) -
     return codes
 
 
-@njit(cache=True, nogil=True)
+@bare
 def take_task(nodes: Nodes, uses: Uses, task: int) -> None:
     """Take one task that is known to fit."""
     row = uses.row[task]
@@ -64,14 +65,14 @@ def take_task(nodes: Nodes, uses: Uses, task: int) -> None:
         _take_grant(nodes, uses, row, grant)
 
 
-@njit(cache=True, nogil=True)
+@bare
 def take_tasks(nodes: Nodes, uses: Uses, first: int, end: int) -> None:
     """Take the tasks from `first` to before `end`, whatever is free."""
     for task in range(first, end):
         take_task(nodes, uses, task)
 
 
-@njit(cache=True, nogil=True)
+@bare
 def give_tasks(nodes: Nodes, uses: Uses, first: int, end: int) -> None:
     """Give back the tasks from `first` to before `end`."""
     for task in range(first, end):
@@ -81,14 +82,14 @@ def give_tasks(nodes: Nodes, uses: Uses, first: int, end: int) -> None:
         _give_grants(nodes, uses, row, uses.first_grant[task], uses.first_grant[task + 1])
 
 
-@njit(cache=True, nogil=True)
+@bare
 def give_gangs(nodes: Nodes, uses: Uses, gangs: NDArray[np.int64]) -> None:
     """Give back what some gangs use."""
     for gang in gangs:
         give_tasks(nodes, uses, uses.first_task[gang], uses.first_task[gang + 1])
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _take_task(nodes: Nodes, mode: NDArray[np.int8], uses: Uses, task: int, strict: bool) -> int:
     row = uses.row[task]
     if strict and nodes.cpu_free[row] < uses.cpu[task]:
@@ -109,14 +110,14 @@ def _take_task(nodes: Nodes, mode: NDArray[np.int8], uses: Uses, task: int, stri
     return FINE
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _take_grant(nodes: Nodes, uses: Uses, row: int, grant: int) -> None:
     device = uses.device[grant]
     nodes.blocks_free[row, device] -= uses.blocks[grant]
     nodes.slices[row, device] |= uses.bits[grant]
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _collision(nodes: Nodes, uses: Uses, row: int, grant: int) -> int:
     device = uses.device[grant]
     held = nodes.blocks_cap[row, device] - nodes.blocks_free[row, device]
@@ -127,7 +128,7 @@ def _collision(nodes: Nodes, uses: Uses, row: int, grant: int) -> int:
     return DOUBLE_USE if taken else FINE
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _shortage(nodes: Nodes, mode: NDArray[np.int8], uses: Uses, row: int, grant: int) -> int:
     device = uses.device[grant]
     wanted = MODE_MIG if uses.bits[grant] != 0 else MODE_BLOCKS
@@ -136,7 +137,7 @@ def _shortage(nodes: Nodes, mode: NDArray[np.int8], uses: Uses, row: int, grant:
     return BLOCKS_SHORT if nodes.blocks_free[row, device] < uses.blocks[grant] else FINE
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _give_grants(nodes: Nodes, uses: Uses, row: int, first: int, end: int) -> None:
     for grant in range(first, end):
         device = uses.device[grant]

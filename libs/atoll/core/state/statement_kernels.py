@@ -3,10 +3,10 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from atoll.core.state.columns import SHAPE_CPU, SHAPE_MEMORY, Cuts, Models, Nodes, Shapes
+from atoll.core.state.compiled import bare
 from atoll.core.state.fit_kernels import NO_FIT, Devices, View, charge, pick
 from atoll.core.state.ledger_kernels import Uses, take_task
 
@@ -29,16 +29,17 @@ class Journal(NamedTuple):
     """Room to look at a node."""
 
 
-@njit(cache=True, nogil=True)
-def has_room(journal: Journal, shares: int) -> bool:
-    """Whether one more task with `shares` shares can be noted."""
+@bare
+def has_room(journal: Journal, tasks: int, shares: int) -> bool:
+    """Whether so many more tasks with up to `shares` shares each can be noted."""
     size = journal.size[0]
-    if size + 1 >= journal.uses.first_grant.shape[0]:
+    if size + tasks >= journal.uses.first_grant.shape[0]:
         return False
-    return bool(journal.uses.first_grant[size] + shares < journal.uses.device.shape[0])
+    used = journal.uses.first_grant[size]
+    return bool(used + tasks * shares < journal.uses.device.shape[0])
 
 
-@njit(cache=True, nogil=True)
+@bare
 def place(
     nodes: Nodes,
     models: Models,
