@@ -10,7 +10,8 @@ from atoll.core.engine.cycle import CycleLimits, plan
 from atoll.core.engine.memo import Memo
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId
 from atoll.core.model.inventory import Avoidance, Node
-from atoll.core.model.plan import Plan
+from atoll.core.model.plan import GangRequest, GroupRequest, Plan
+from atoll.core.model.resources import TaskShape
 from atoll.core.policies.registry import policies
 from atoll.core.state.snapshot import Snapshot
 from atoll.core.state.world import World
@@ -95,3 +96,12 @@ def test_a_memo_drops_shapes_that_nobody_asks_for() -> None:
         world.end_allocations([AttemptId(a) for a in world.ledger.holdings])
         assert world.pending(JobId(step + 1)) is None
     assert len(memo._columns.number) <= 256
+
+
+def test_a_memo_learns_of_more_gangs_from_cycle_to_cycle() -> None:
+    memo, world = Memo(), simple_world(simple_nodes(4, cpu=8))
+    for size in range(1, 12):
+        request = GangRequest((GroupRequest(size, size, (TaskShape(1000 * size, 0, None),)),))
+        world.upsert_pending([simple_job(10 * size + n, request) for n in range(2)])
+        snapshot = world.freeze(float(size))
+        assert repr(remembered(snapshot, memo)) == repr(planned(snapshot, most=3))

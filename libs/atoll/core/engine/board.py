@@ -106,7 +106,9 @@ class Arrays:
             self._mask += [None] * (columns - len(self._mask))
         if lanes > self._lanes.room.shape[1]:
             grown = _lanes(len(self._lanes.room), vertices=len(self._lanes.sums), lanes=lanes)
-            copy_leading(self._lanes, grown)
+            old = self._lanes
+            copy_leading((old.column, old.most, old.room), (grown.column, grown.most, grown.room))
+            copy_leading((old.sums, old.busy, old.used), (grown.sums, grown.busy, grown.used))
             self._lanes = grown
             room = _widened(self._states.room, lanes, NO_ROOM_YET)
             self._states = self._states._replace(room=room)
