@@ -9,7 +9,7 @@ from atoll.core.engine.timeline.backfill_kernels import Found, backfill
 from atoll.core.engine.timeline.conservative_kernels import hold, move_forward
 from atoll.core.engine.timeline.eta_kernels import Calibration, drain, note_start, quantile
 from atoll.core.engine.timeline.profile_kernels import Steps, add, of_ends, trim
-from atoll.core.engine.timeline.rank_kernels import Forms, rank
+from atoll.core.engine.timeline.rank_kernels import Forms, find_oldest, rank
 from atoll.core.policies.time_order import TimeOrder
 from atoll.core.state.backlog_kernels import Backlog, fade, note_run
 from atoll.core.state.history_kernels import Alive, Bools, Floats, History, Ints, expect, note
@@ -19,6 +19,8 @@ NONE: Final = -1.0
 """A forecast that was not needed: the job started at once."""
 _STRETCH: Final = 1.5
 """A run that has outlived what was expected is expected to last so many times as long."""
+_STUCK: Final = 0.5
+"""A job waits for this part of what the oldest of its like has waited already, at least."""
 
 
 class Knowledge(NamedTuple):
@@ -212,14 +214,16 @@ def _forecast(run: Run, policy: TimeOrder, first: int) -> None:
     if not waits:
         return
     _expect_ends(run)
-    now, ahead = pool.now[0], 0.0
+    now, ahead, forms = pool.now[0], 0.0, run.knowledge.forms
+    find_oldest(log.line, forms, pool.waiting[: pool.waits[0]])
     for job in pool.waiting[: pool.waits[0]]:
         need = log.asks.need[job]
         if job >= first:
             start = drain(scratch.steps, ahead, need)
             if policy.keeps:
                 start = scratch.starts[job]
-            told.point[job] = max(0.0, start - now)
+            stuck = _STUCK * (now - log.line.submitted[forms.oldest[log.line.form[job]]])
+            told.point[job] = max(0.0, start - now, stuck)
             for level in range(told.quantiles.shape[1]):
                 wait = quantile(run.knowledge.calibration, told.point[job], level)
                 told.quantiles[job, level] = wait

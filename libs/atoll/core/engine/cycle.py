@@ -13,6 +13,7 @@ import numpy as np
 from numpy.random import Generator
 
 from atoll.core.engine.board_kernels import Board, settle
+from atoll.core.engine.clearing import Clearing
 from atoll.core.engine.gangs import Outcome, gang_placer
 from atoll.core.engine.limits import limit_reasons, units_left
 from atoll.core.engine.line import line_up, point_to
@@ -33,11 +34,14 @@ from atoll.core.engine.run_kernels import (
 )
 from atoll.core.engine.scoring import scoring_for
 from atoll.core.engine.sentences import no_room_reason
+from atoll.core.engine.timeline.keeper import Keeper
+from atoll.core.engine.timeline.reservations import Reservations, masks_of
 from atoll.core.engine.why import Sight, reasons
 from atoll.core.model.ids import JobId
-from atoll.core.model.plan import GangPlacement, GangRequest, Plan, Waiting
+from atoll.core.model.plan import GangPlacement, GangRequest, Plan, Promise, Waiting
 from atoll.core.model.reason import Reason
 from atoll.core.policies.interfaces import Policies
+from atoll.core.state.columns import scratch_copy
 from atoll.core.state.snapshot import ClassView, Snapshot
 from atoll.core.state.statement import Statement
 
@@ -56,6 +60,8 @@ class CycleLimits:
     """Blocked jobs for which others may be stopped are looked for in one cycle."""
     bind_s: float = 60.0
     """From the end of its victims until a job has started: so long its hold lasts."""
+    reservations: int = 1
+    """Blocked jobs that hold one, per cluster, 0 to 32."""
     spared: Container[JobId] = ()
     """Jobs for which nobody is stopped: others shrink for them."""
 
@@ -76,15 +82,20 @@ def plan(
     """
     cycle = _Cycle(snapshot, policies, now=now, rng=rng)
     nominees = cycle.start_nominees()
+    cycle.keeper.begin()
     cycle.run(limits.max_placements, memo or Memo())
+    cycle.slip_in()
     placed = Assembler(cycle.snapshot, cycle.statement).placements()
     stopped = cycle.preempt(limits)
+    cycle.clearing.open()
     return Plan(
         placements=nominees + placed,
         evictions=tuple(stopped.evictions),
         waiting=cycle.waiting(limits.max_explained, again=stopped.again),
         nominations=tuple(stopped.nominations),
         released=tuple(stopped.released),
+        promises=cycle.promises(stopped, limits.reservations),
+        cleared=tuple(cycle.clearing.jobs),
     )
 
 
@@ -105,6 +116,15 @@ class _Cycle:
         self.gangs = gang_placer(
             snapshot, self.statement, self.scoring, gathers=policies.score.gathers
         )
+        reservations = Reservations(
+            self.masks,
+            self.statement,
+            self.scoring,
+            used=self.lineup.quota.used,
+            gathers=policies.score.gathers,
+        )
+        self.keeper = Keeper(self.lineup, self.masks, self.statement, self.scoring, reservations)
+        self.clearing = Clearing(snapshot, self.statement.nodes, self.scoring, self.lineup.patience)
         self._hopeless: set[GangRequest] = set()
         self._explained: dict[GangRequest, tuple[Reason, ...]] = {}
 
@@ -121,6 +141,9 @@ class _Cycle:
         )
         point_to(self.lineup, ready)
         self._go_through(budget, ready.board)
+        if self.keeper.reservations.held or self.clearing.jobs:
+            # What is kept comes free again later in this cycle.
+            nodes = scratch_copy(nodes)
         memo.keep(nodes, ready, self.statement.rows_since(0))
 
     def _go_through(self, budget: int, board: Board) -> None:
@@ -145,6 +168,15 @@ class _Cycle:
                 statement.reserve(tasks, int(lineup.gangs.shares[0]))
             else:
                 return
+
+    def slip_in(self) -> None:
+        """Start what ends before what is kept for others is needed."""
+        self.keeper.slip_in(self._blocked(), self._charge)
+
+    def promises(self, stopped: Preempted, most: int) -> tuple[Promise, ...]:
+        """Reservations of the first blocked jobs, for which nothing else is held."""
+        held = {hold.job.id for hold in self.holds} | {n.job for n in stopped.nominations}
+        return self.keeper.promises(self._blocked(), without=held, most=most)
 
     def start_nominees(self) -> tuple[GangPlacement, ...]:
         """Place the jobs whose victims are gone on what is held for them."""
@@ -191,6 +223,7 @@ class _Cycle:
         line, forest = self.lineup.line, self.lineup.forest
         view = self.snapshot.queue.classes[group]
         if line.state[group] == NO_PLACE:
+            self._clear(view, int(line.next[group]), board)
             return 0
         mark = self.statement.checkpoint()
         outcome = self._place(view, int(line.next[group]))
@@ -206,7 +239,20 @@ class _Cycle:
             return 1
         line.state[group] = AT_LIMIT if outcome is Outcome.AT_LIMIT else NO_PLACE
         leave(line, forest, group)
+        if outcome is Outcome.NO_PLACE:
+            self._clear(view, int(line.next[group]), board)
         return 0
+
+    def _clear(self, view: ClassView, job: int, board: Board) -> None:
+        if self.clearing.jobs:
+            return
+        rows = self.clearing.clear(view, job, masks_of(self.masks, view))
+        if len(rows):
+            settle(self.statement.nodes, self.scoring, board, rows.copy())
+            # Nothing that is known of rooms is true any more.
+            self.gangs = gang_placer(
+                self.snapshot, self.statement, self.scoring, gathers=self.policies.score.gathers
+            )
 
     def _charge(self, group: int, mark: int) -> bool:
         amount = self.lineup.forest.amount
@@ -217,12 +263,8 @@ class _Cycle:
         # Capacity only shrinks within a cycle: what did not fit once will not fit later.
         if view.request in self._hopeless:
             return Outcome.NO_PLACE
-        masks = {
-            shape: self.masks.allowed(view.request, self.snapshot.task_shape(shape))
-            for group in view.shapes
-            for shape in group
-        }
         left = units_left(view, self.snapshot, used=self.lineup.quota.used)
+        masks = masks_of(self.masks, view)
         outcome = self.gangs.place(view, masks, job=job, units_left=left)
         if outcome is Outcome.NO_PLACE:
             self._hopeless.add(view.request)

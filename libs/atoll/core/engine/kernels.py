@@ -15,7 +15,7 @@ from atoll.core.engine.verify import verify
 from atoll.core.model.ids import ClusterName, JobId, NodeId, QueueName, Tenant
 from atoll.core.model.inventory import Cluster, Device, Node, NodeInventory
 from atoll.core.model.job import Queue
-from atoll.core.model.plan import GangRequest, GroupRequest, PendingJob, run_facts
+from atoll.core.model.plan import GangRequest, GroupRequest, PendingJob, RunTerms, run_facts
 from atoll.core.model.resources import DeviceRequest, TaskShape
 from atoll.core.model.spec import Topology
 from atoll.core.policies.registry import policies
@@ -48,6 +48,7 @@ def warm() -> None:
     world.remove_pending([p.job for p in made.placements])
     world.end_allocations([p.attempt for p in made.placements])
     _warm_preemption()
+    _warm_reservations()
     for number in range(1, 2 * len(_FORMS) + 1):
         pending = world.pending(JobId(number))
         if pending is not None:
@@ -69,6 +70,28 @@ def _warm_preemption() -> None:
             for p in made.placements
         ])
         world.remove_pending([p.job for p in made.placements])
+
+
+def _warm_reservations() -> None:
+    """A run that ends, one job that waits for it, one that ends before, and one too many."""
+    world, now = _world(), 1.0
+    world.remove_pending([JobId(number) for number in range(1, 2 * len(_FORMS) + 1)])
+    for number, (tasks, limit) in enumerate(((1, 100.0), (2, 100.0), (1, 10.0), (1, 500.0)), 1):
+        group = GroupRequest(tasks, tasks, (TaskShape(40_000, _GIB, DeviceRequest("H100", 2)),))
+        asked = GangRequest((group,), terms=RunTerms(time_limit_s=limit))
+        world.upsert_pending([
+            PendingJob(JobId(number), 1, _QUEUE, 0, submitted_at=now, request=asked)
+        ])
+        now += 1.0
+        snapshot = world.freeze(now)
+        made = plan(snapshot, policies(), now=now, rng=np.random.default_rng(0))
+        world.note_waiting(snapshot, made)
+        world.add_allocations([
+            Holding(p.attempt, p.queue, p.cluster, p.tasks, run_facts(p, started_at=now))
+            for p in made.placements
+        ])
+        world.remove_pending([p.job for p in made.placements])
+    world.end_allocations([*world.ledger.holdings])
 
 
 def _world() -> World:

@@ -38,8 +38,11 @@ def start_nominees(
 def favour(snapshot: Snapshot, outer: NDArray[np.int64]) -> NDArray[np.int64]:
     """The order of jobs, those in front whose queues lost capacity to a hold for nothing.
 
-    `outer`: (J) what is compared first.
+    Before all of them are those that were promised a start. `outer`: (J) what is compared first.
     """
+    if snapshot.pace.promised:
+        promised = np.isin(snapshot.queue.job, np.array([*snapshot.pace.promised], np.int64))
+        outer = outer - promised * (2 * _FIRST)
     if not snapshot.first:
         return outer
     sizes = np.diff(snapshot.queue.first)

@@ -12,6 +12,7 @@ from atoll.core.model.reason import ReasonCode
 from atoll.core.state.columns import STATUS_OK, STATUS_SUSPECT
 from atoll.core.state.ledger import Ledger
 from atoll.core.state.node_table import NodeTable
+from atoll.core.state.pace import Pace
 from atoll.core.state.queue_books import QueueBooks
 from atoll.core.state.snapshot import ClusterView
 from atoll.core.state.stamps import Stamps
@@ -29,6 +30,7 @@ class Fleet:
         self._clusters: dict[ClusterName, ClusterView] = {}
         self._avoidances: tuple[Avoidance, ...] = ()
         self._stamps = Stamps()
+        self._pace = Pace()
         self._seen: dict[NodeId, tuple[int, int]] = {}
 
     def set_clusters(

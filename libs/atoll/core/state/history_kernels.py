@@ -38,7 +38,7 @@ class History(NamedTuple):
     """(U, R) seconds that it had asked for."""
     size: Ints
     """(U, R) devices, processors or nodes."""
-    count: Ints
+    ended: Ints
     """(U) runs so far; the last R of them are there."""
     ratio: Floats
     """(ALL_RUNS) run / request of the last runs of anybody."""
@@ -78,11 +78,11 @@ class Alive(NamedTuple):
 @njit(cache=True, nogil=True)
 def note(history: History, owner: int, run: float, request: float, size: int) -> None:
     """A run is over."""
-    at = history.count[owner] % history.run.shape[1]
+    at = history.ended[owner] % history.run.shape[1]
     history.run[owner, at] = run
     history.request[owner, at] = request
     history.size[owner, at] = size
-    history.count[owner] += 1
+    history.ended[owner] += 1
     history.ratio[history.ratio_count[0] % history.ratio.shape[0]] = run / max(request, 1.0)
     history.ratio_count[0] += 1
 
@@ -106,8 +106,8 @@ def _of_past(
     every, alike = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     fresh, fresh_alike = 1.0, 1.0
     ring = history.run.shape[1]
-    for back in range(min(history.count[owner], trust.runs, ring)):
-        at = (history.count[owner] - 1 - back) % ring
+    for back in range(min(history.ended[owner], trust.runs, ring)):
+        at = (history.ended[owner] - 1 - back) % ring
         run = min(history.run[owner, at], request)
         weight = _alike(
             history.request[owner, at] == request, history.size[owner, at] == size, trust
@@ -173,7 +173,7 @@ def empty_history(owners: int, runs: int) -> History:
         run=np.zeros(wide),
         request=np.zeros(wide),
         size=np.zeros(wide, np.int64),
-        count=np.zeros(owners, np.int64),
+        ended=np.zeros(owners, np.int64),
         ratio=np.zeros(ALL_RUNS),
         ratio_count=np.zeros(1, np.int64),
     )

@@ -20,6 +20,7 @@ from atoll.core.state.interning import Labels
 from atoll.core.state.labels import LabelSets
 from atoll.core.state.limits import Limits
 from atoll.core.state.needs import Need
+from atoll.core.state.pace import PaceView
 from atoll.core.state.running import Running
 from atoll.core.state.shares import Shares
 from atoll.core.state.typical import Typical
@@ -107,6 +108,7 @@ class Snapshot:
     """Queues that come first this once: capacity was taken from them for nothing."""
     apart: Mapping[str, tuple[Place, ...]]
     """Where jobs are that others are kept apart from, by the name that they share."""
+    pace: PaceView
     calm: frozenset[QueueName]
     """Queues whose jobs stop nobody for their priority."""
 

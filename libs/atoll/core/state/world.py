@@ -30,10 +30,9 @@ HEADS = 4096
 
 
 class World(Fleet):
-    """Nodes, clusters, holdings and queue of one shard."""
+    """Nodes, clusters, holdings and queue of one shard; past use halves in `half_life_s`."""
 
     def __init__(self, half_life_s: float = HALF_LIFE_S) -> None:
-        """`half_life_s`: in which the past use of queues counts half."""
         super().__init__(half_life_s)
         self._shapes = ShapeTable(self._table.models.kinds)
         self._queue = JobQueue()
@@ -66,6 +65,8 @@ class World(Fleet):
         """Forget jobs (placed, held, ended); how many were here. Nothing is held for them then."""
         gone = tuple(ids)
         self.drop_nominations(gone)
+        if self._pace.gone(gone):
+            self._stamps.settings_changed()
         removed = self._queue.remove(gone)
         self._drop_empty()
         return removed
@@ -168,6 +169,7 @@ class World(Fleet):
         if ended:
             self._queues.end(held)
             self._running.remove(held)
+            self._pace.ended(ended, now=self._now)
             rows = {self._table.row_of[task.node] for h in ended for task in h.tasks}
             self._grew(np.fromiter(rows, np.int64, len(rows)))
             bound = {name for h in ended for name in self._queues.bound(h.queue)}
@@ -181,7 +183,9 @@ class World(Fleet):
         placements sees all it needs.
         """
         self._advance(now)
-        tried = [c for c in self._queue.classes.values() if self._worth_a_try(c)]
+        kept = self._pace.classes(self._queue)
+        every = self._queue.classes.values()
+        tried = [c for c in every if self._worth_a_try(c) or c.number in kept]
         return self._frozen(now, tried, heads_per_class)
 
     def look(self, now: float) -> Snapshot:
@@ -193,7 +197,8 @@ class World(Fleet):
 
     def _frozen(self, now: float, tried: Sequence[JobClass], heads_per_class: int) -> Snapshot:
         nodes, names, row_of = self._table.share()
-        holds = self._holds.freeze(nodes, self._nominated())
+        nominated = (self._queue.get(job) for job in self.ledger.nominations)
+        holds = self._holds.freeze(nodes, {job.id: job for job in nominated if job is not None})
         limits, shares = charged(
             holds, *self._queues.freeze(), tree=self._queues.tree, table=self._table
         )
@@ -223,6 +228,7 @@ class World(Fleet):
             holds=holds,
             first=frozenset(self._holds.first),
             apart=self.ledger.apart.freeze(),
+            pace=self._pace.freeze(shares.capacity, now=self._now),
             calm=self._queues.calm(),
         )
 
@@ -235,6 +241,8 @@ class World(Fleet):
         held = self.ledger.holdings
         self._planned = {p.attempt for p in plan.placements if p.attempt not in held}
         self._holds.first.clear()
+        if self._pace.promise(plan.promises, cleared=plan.cleared):
+            self._stamps.settings_changed()
         waiting = {(w.queue, w.request) for w in plan.waiting if not w.again}
         for view in snapshot.queue.classes:
             group = self._queue.classes.get(view.number)
@@ -277,10 +285,6 @@ class World(Fleet):
             return not group.fifo.empty
         bound = self._queues.bound(group.queue)
         return self._stamps.latest(group.watch, bound) > group.blocked_at
-
-    def _nominated(self) -> dict[JobId, PendingJob]:
-        found = (self._queue.get(job) for job in self.ledger.nominations)
-        return {job.id: job for job in found if job is not None}
 
     def _complete(self, group: JobClass) -> None:
         groups = group.request.groups

@@ -37,7 +37,7 @@ _TARGET = np.array(LEVELS)
 class Calibration(NamedTuple):
     """What past forecasts turned out to be worth, by the class of their points."""
 
-    count: NDArray[np.float64]
+    seen: NDArray[np.float64]
     """(CLASSES, BINS) with forgetting."""
     level: NDArray[np.float64]
     """(CLASSES, LEVELS) quantile of the histogram that is given for a level."""
@@ -63,7 +63,7 @@ def drain(steps: Steps, ahead: float, need: int) -> float:
 def quantile(calibration: Calibration, wait: float, level: int) -> float:
     """The wait for a point of `wait` seconds that is not exceeded with LEVELS[level]."""
     group = wait_class(wait)
-    count = calibration.count[group]
+    count = calibration.seen[group]
     total = count.sum()
     if total <= 0.0:
         return wait
@@ -82,7 +82,7 @@ def note_start(
 ) -> None:
     """A job started. `point` and `given` (LEVELS): the waits that were told, seconds; `actual`."""
     group = wait_class(point)
-    count, level = calibration.count[group], calibration.level[group]
+    count, level = calibration.seen[group], calibration.level[group]
     count *= 1.0 - 1.0 / _MEMORY
     count[_bin(point, actual)] += 1.0
     for i in range(_TARGET.shape[0]):

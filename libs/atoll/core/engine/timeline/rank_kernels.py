@@ -61,7 +61,7 @@ def rank(
         return
     cap = policy.ageing.cap * backlog
     worth = policy.urgency.doubling * max(backlog, LEAST_BACKLOG_S)
-    _find_oldest(line, forms, order)
+    find_oldest(line, forms, order)
     aged = 0
     for job in order:
         line.place[job] = _place(line, forms, policy, job, worth, now)
@@ -85,7 +85,8 @@ def rank(
 
 
 @njit(cache=True, nogil=True)
-def _find_oldest(line: Line, forms: Forms, order: NDArray[np.int64]) -> None:
+def find_oldest(line: Line, forms: Forms, order: NDArray[np.int64]) -> None:
+    """Note the oldest job of every form that waits."""
     for job in order:
         forms.oldest[line.form[job]] = job
     for job in order:

@@ -1,0 +1,93 @@
+"""What the course of jobs has shown: the largest backlog, and who was promised a start."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atoll.core.model.ids import JobId
+from atoll.core.model.plan import Promise
+from atoll.core.model.resources import BLOCKS_PER_DEVICE
+from atoll.core.state.backlog_kernels import empty_backlog, fade, note_run
+from atoll.core.state.job_queue import JobQueue
+from atoll.core.state.ledger import Holding
+from atoll.core.state.mig import UNITS_PER_DEVICE
+from atoll.core.state.shares import CPU, DEVICES
+
+HALF_LIFE_S: Final = 60 * 86_400.0
+_SLICES: Final = 8
+
+
+@dataclass(slots=True)
+class _Capacity:
+    cpu_milli: float = 0.0
+    devices: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PaceView:
+    """What a snapshot shows of it."""
+
+    promised: Mapping[JobId, Promise]
+    """Starts that the last cycle promised, by the order of their jobs."""
+    backlog_s: float
+    """The largest backlog that was seen, as it counts now; 0: none yet."""
+
+
+class Pace:
+    """Of one world."""
+
+    def __init__(self) -> None:
+        self._backlog = empty_backlog()
+        self._capacity = _Capacity()
+        self._promised: Mapping[JobId, Promise] = {}
+        self._cleared: frozenset[JobId] = frozenset()
+
+    def ended(self, holdings: Iterable[Holding], *, now: float) -> None:
+        """What held capacity is over."""
+        for holding in holdings:
+            run = holding.run
+            if run is not None and 0 < run.started_at <= now:
+                submitted = run.submitted_at or run.started_at
+                share = self._share(holding)
+                note_run(self._backlog, submitted, run.started_at, now, share, HALF_LIFE_S)
+
+    def freeze(self, capacity: NDArray[np.float64], *, now: float) -> PaceView:
+        """As it stands. `capacity`: what there is in all, by resource."""
+        devices = float(capacity[DEVICES:].sum()) / UNITS_PER_DEVICE
+        self._capacity = _Capacity(float(capacity[CPU]), devices)
+        return PaceView(self._promised, fade(self._backlog, now, HALF_LIFE_S))
+
+    def promise(self, promises: Iterable[Promise], *, cleared: Iterable[JobId]) -> bool:
+        """Replace all promises, and the jobs for whom nodes are cleared.
+
+        True when nodes that were cleared are so no more.
+        """
+        self._promised = {promise.job: promise for promise in promises}
+        before, self._cleared = self._cleared, frozenset(cleared)
+        return bool(before - self._cleared)
+
+    def gone(self, jobs: Iterable[JobId]) -> bool:
+        """Jobs wait no more; True when nodes were cleared for one."""
+        left = self._cleared.intersection(jobs)
+        self._cleared -= left
+        return bool(left)
+
+    def classes(self, queue: JobQueue) -> frozenset[int]:
+        """Numbers of the classes whose jobs were promised a start, or have nodes cleared."""
+        slots = queue.table.find(np.array([*self._promised, *self._cleared], np.int64))
+        return frozenset(queue.table.columns.group[slots[slots >= 0]].tolist())
+
+    def _share(self, holding: Holding) -> float:
+        cpu = sum(task.cpu_milli for task in holding.tasks)
+        grants = [grant for task in holding.tasks for grant in task.devices]
+        devices = sum(
+            g.blocks / BLOCKS_PER_DEVICE + g.slice_mask.bit_count() / _SLICES for g in grants
+        )
+        shares = (
+            cpu / max(self._capacity.cpu_milli, 1.0),
+            devices / max(self._capacity.devices, 1.0),
+        )
+        return min(1.0, max(shares))

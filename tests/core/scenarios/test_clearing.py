@@ -1,0 +1,88 @@
+"""A gang for whole nodes among small jobs that never stop coming, and whose ends nobody knows."""
+
+from atoll.core.model.ids import JobId
+from atoll.core.model.plan import TaskPlacement
+
+from .claims import Shard, gpus, nodes, queue
+
+HOURS = 3600.0
+
+
+def crowded(order: str = "fair_share") -> tuple[Shard, list[JobId]]:
+    """Eight nodes full of small jobs inside quota, but for five devices of `big`."""
+    shard = Shard(nodes(8), (queue("big", 20), queue("small", 59)), order=order)
+    shard.submit("big", gpus(5))
+    small = [shard.submit("small", gpus(1)) for _ in range(59)]
+    shard.cycle()
+    assert len(shard.running) == 60
+    return shard, small
+
+
+def follow(shard: Shard, small: list[JobId], *, gang: JobId, cycles: int) -> int | None:
+    """Of 59 small jobs one ends and another comes, time and again; when the gang started."""
+    for at in range(cycles):
+        shard.now += HOURS / 4
+        running = [job for job in small if job in shard.running]
+        if running:
+            # Those that came first end first.
+            shard.end(running[0])
+        small.append(shard.submit("small", gpus(1)))
+        shard.cycle()
+        if gang in shard.running:
+            return at
+    return None
+
+
+def test_a_gang_of_a_queue_far_below_its_quota_gets_whole_nodes_in_the_end() -> None:
+    shard, small = crowded()
+    gang = shard.submit("big", gpus(8, tasks=2))
+    # Inside quota it would claim its nodes; with five devices held it is not.
+    assert not shard.cycle().evictions
+    assert follow(shard, small, gang=gang, cycles=150) is not None
+
+
+def test_without_it_the_gang_waits_as_long_as_small_jobs_come() -> None:
+    shard, small = crowded("priority_fifo")
+    gang = shard.submit("big", gpus(8, tasks=2))
+    shard.cycle()
+    assert follow(shard, small, gang=gang, cycles=150) is None
+
+
+def test_nothing_is_cleared_before_the_gang_has_waited() -> None:
+    shard, small = crowded()
+    shard.submit("big", gpus(8, tasks=2))
+    shard.cycle()
+    shard.end(small[0])
+    late = shard.submit("small", gpus(1))
+    made = shard.cycle()
+    assert not made.cleared
+    assert late in shard.running
+
+
+def test_what_was_cleared_takes_work_again_once_the_gang_is_gone() -> None:
+    shard, small = crowded()
+    gang = shard.submit("big", gpus(8, tasks=2))
+    shard.now += 7 * HOURS
+    for job in small:
+        if len({task.node for task in placed_on(shard, job)} & busiest(shard)):
+            shard.end(job)
+            break
+    late = [shard.submit("small", gpus(1)) for _ in range(3)]
+    made = shard.cycle()
+    assert made.cleared == (gang,)
+    assert not set(late) & set(shard.running)
+    shard.world.remove_pending([gang])
+    assert shard.world.has_work(shard.now)
+    shard.cycle()
+    assert len(set(late) & set(shard.running)) == 1
+
+
+def placed_on(shard: Shard, job: JobId) -> tuple[TaskPlacement, ...]:
+    return shard.world.ledger.holdings[shard.running[job]].tasks
+
+
+def busiest(shard: Shard) -> set[int]:
+    """Nodes of small jobs alone."""
+    big = {task.node for task in placed_on(shard, JobId(1))}
+    every = {t.node for h in shard.world.ledger.holdings.values() for t in h.tasks}
+    return set(every - big)
