@@ -33,7 +33,7 @@ from tests.core.worlds import (
 def remembered(snapshot: Snapshot, memo: Memo) -> Plan:
     return plan(
         snapshot,
-        policies(),
+        policies(order="priority_fifo"),
         now=snapshot.now,
         rng=np.random.default_rng(0),
         limits=CycleLimits(max_placements=3),

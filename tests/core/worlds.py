@@ -190,7 +190,7 @@ def teach(world: World, case: Given) -> None:
 def planned(snapshot: Snapshot, *, most: int = 4096) -> Plan:
     return plan(
         snapshot,
-        policies(),
+        policies(order="priority_fifo"),
         now=snapshot.now,
         rng=np.random.default_rng(0),
         limits=CycleLimits(max_placements=most),

@@ -137,7 +137,8 @@ class Case:
     def _now(self, rest: str) -> None:
         now = float(rest)
         snapshot = self.world.freeze(now)
-        made = plan(snapshot, policies(), now=now, rng=np.random.default_rng(0))
+        fifo = policies(order="priority_fifo")
+        made = plan(snapshot, fifo, now=now, rng=np.random.default_rng(0))
         verify(made, self.world.ledger)
         self._take(made)
         self.world.note_waiting(snapshot, made)

@@ -35,7 +35,7 @@ class PlacementSettings(StoreSettings):
     )
     shard: int = Field(0, ge=0, description="shard that this replica is a candidate for")
     queue_order: Annotated[str, AfterValidator(one_of(ORDERS))] = Field(
-        "priority_fifo", description="policy that says which job is tried first"
+        "fair_share", description="policy that says which job is tried first"
     )
     fair_share: FairShareSettings = Field(
         FairShareSettings(),

@@ -39,7 +39,7 @@ VICTIMS: Final[dict[str, VictimOrder]] = {
 
 def policies(
     *,
-    order: str = "priority_fifo",
+    order: str = "fair_share",
     score: str = "atoll",
     victims: str = "minimal_loss",
     shares: FairShareSettings | None = None,
