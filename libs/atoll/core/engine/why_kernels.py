@@ -3,7 +3,6 @@
 from typing import Final
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from atoll.core.engine.room_kernels import slices_free
@@ -28,6 +27,7 @@ from atoll.core.state.columns import (
     Nodes,
     Shapes,
 )
+from atoll.core.state.compiled import bare, inlined
 from atoll.core.state.fit_kernels import (
     VIEW_FREE,
     View,
@@ -46,7 +46,6 @@ MEMORY_SHORT: Final = WHY_NUMBER[ReasonCode.MEMORY_SHORT]
 DEVICES_SHORT: Final = WHY_NUMBER[ReasonCode.DEVICES_SHORT]
 
 
-@njit(cache=True, nogil=True)
 def blockers(
     nodes: Nodes, scoring: Scoring, shape: int, rows: NDArray[np.int64]
 ) -> tuple[NDArray[np.int8], NDArray[np.int64]]:
@@ -54,9 +53,22 @@ def blockers(
 
     Whole devices and slices are counted; of shares it is the free blocks of the freest device.
     """
+    codes, devices = np.zeros(len(rows), np.int8), np.zeros(len(rows), np.int64)
+    write_blockers(nodes, scoring, shape, rows, codes, devices)
+    return codes, devices
+
+
+@bare
+def write_blockers(
+    nodes: Nodes,
+    scoring: Scoring,
+    shape: int,
+    rows: NDArray[np.int64],
+    codes: NDArray[np.int8],
+    devices: NDArray[np.int64],
+) -> None:
+    """`blockers`, written to `codes` and `devices`."""
     models, cuts, shapes, _, seen, _, _ = scoring
-    codes = np.zeros(rows.shape[0], np.int8)
-    devices = np.zeros(rows.shape[0], np.int64)
     for i in range(rows.shape[0]):
         row = rows[i]
         code = FITS
@@ -73,10 +85,9 @@ def blockers(
             elif nodes.memory_free[row] < shapes[shape, SHAPE_MEMORY]:
                 code = MEMORY_SHORT
         codes[i] = code
-    return codes, devices
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _absence(nodes: Nodes, models: Models, cuts: Cuts, shapes: Shapes, shape: int, row: int) -> int:
     sliced = shapes[shape, SHAPE_FORM] == FORM_SLICES
     wanted, profile = shapes[shape, SHAPE_KIND], shapes[shape, SHAPE_PROFILE]
@@ -93,14 +104,14 @@ def _absence(nodes: Nodes, models: Models, cuts: Cuts, shapes: Shapes, shape: in
     return code
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _enough(seen: View, shapes: Shapes, shape: int, available: int) -> bool:
     if shapes[shape, SHAPE_FORM] in (FORM_WHOLE, FORM_SLICES):
         return bool(available >= shapes[shape, SHAPE_SHARES])
     return best_share(seen, shapes, shape) >= 0
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _available(seen: View, cuts: Cuts, shapes: Shapes, shape: int) -> int:
     form = shapes[shape, SHAPE_FORM]
     if form == FORM_NONE:

@@ -4,9 +4,11 @@ The cycle, `verify` at commit and the auditor use this and nothing else. All
 amounts are integers; a node may be below zero when its inventory shrank.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from itertools import chain
+from operator import attrgetter
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -18,6 +20,7 @@ from atoll.core.state.apart import ApartBook
 from atoll.core.state.ledger_kernels import FINE, Uses, give_tasks, take_gangs
 from atoll.core.state.mig import grant_bits
 from atoll.core.state.node_table import NodeTable
+from atoll.core.state.ragged import offsets, spans
 
 
 class AlreadyTaken(DomainError):
@@ -128,16 +131,21 @@ class Ledger:
             self.apart.add(holding.attempt, holding.run, holding.tasks)
         return tuple(new), uses
 
-    def release(self, attempts: Sequence[AttemptId]) -> tuple[Holding, ...]:
-        """Give back what attempts hold; raises NotHeld, and then gives nothing back."""
+    def release(
+        self, attempts: Sequence[AttemptId], uses: Uses | None = None
+    ) -> tuple[Holding, ...]:
+        """Give back what attempts hold; raises NotHeld, and then gives nothing back.
+
+        `uses`: what they hold, where that is known in this form.
+        """
         missing = next((a for a in attempts if a not in self.holdings), None)
         if missing is not None:
             raise NotHeld(missing)
         ended = tuple(self.holdings.pop(attempt) for attempt in attempts)
         for holding in ended:
             self.apart.remove(holding.attempt, holding.run)
-        uses = flatten([h.tasks for h in ended], self.table)
-        give_tasks(self.table.nodes, uses, 0, len(uses.row))
+        given = flatten([h.tasks for h in ended], self.table) if uses is None else uses
+        give_tasks(self.table.nodes, given, 0, len(given.row))
         return ended
 
     def differences(self, rows: Iterable[AllocationRow]) -> tuple[Difference, ...]:
@@ -181,27 +189,36 @@ class HasRows(Protocol):
 
 def flatten(gangs: Sequence[Sequence[TaskPlacement]], table: HasRows) -> Uses:
     """Tasks as arrays; their nodes must be in the table and their devices within its width."""
-    tasks = [task for gang in gangs for task in gang]
-    grants = [grant for task in tasks for grant in task.devices]
-    row_of = table.row_of
+    tasks = list(chain.from_iterable(gangs))
+    count, row = len(tasks), map(table.row_of.__getitem__, map(_NODE, tasks))
+    # Most tasks have the same few devices, so those are looked at once.
+    devices = {id(task.devices): task.devices for task in tasks}
+    place = {key: at for at, key in enumerate(devices)}
+    kinds = np.fromiter((place[id(task.devices)] for task in tasks), np.int64, count)
+    grants = list(chain.from_iterable(devices.values()))
+    first = _first(devices.values())
+    chosen = spans(first, kinds)
     return Uses(
-        first_task=_offsets([len(gang) for gang in gangs]),
-        row=np.array([row_of[task.node] for task in tasks], np.int64),
-        cpu=np.array([task.cpu_milli for task in tasks], np.int64),
-        memory=np.array([task.memory_bytes for task in tasks], np.int64),
-        first_grant=_offsets([len(task.devices) for task in tasks]),
-        device=np.array([grant.index for grant in grants], np.int64),
-        blocks=np.array([grant.blocks for grant in grants], np.int64),
+        first_task=_first(gangs),
+        row=np.fromiter(row, np.int64, count),
+        cpu=np.fromiter(map(_CPU, tasks), np.int64, count),
+        memory=np.fromiter(map(_MEMORY, tasks), np.int64, count),
+        first_grant=offsets(first[kinds + 1] - first[kinds]),
+        device=np.array([grant.index for grant in grants], np.int64)[chosen],
+        blocks=np.array([grant.blocks for grant in grants], np.int64)[chosen],
         bits=np.array(
             [g.slice_mask and grant_bits(g.profile, g.slice_mask) for g in grants], np.int64
-        ),
+        )[chosen],
     )
 
 
-def _offsets(sizes: list[int]) -> np.ndarray:
-    offsets = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=offsets[1:])
-    return offsets
+_NODE: Final = attrgetter("node")
+_CPU: Final = attrgetter("cpu_milli")
+_MEMORY: Final = attrgetter("memory_bytes")
+
+
+def _first(lists: Collection[Sequence[object]]) -> np.ndarray:
+    return offsets(np.fromiter(map(len, lists), np.int64, len(lists)))
 
 
 _Row = tuple[AttemptId, NodeId, int, int, DeviceGrant | None]

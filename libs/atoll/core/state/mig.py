@@ -1,5 +1,7 @@
 """MIG: which slices of a device are taken, may be taken, and what they cost."""
 
+from functools import lru_cache
+
 from atoll.core.model.inventory import Device
 from atoll.core.model.mig import ALL_PROFILES as ALL_PROFILES
 from atoll.core.model.mig import MEDIA_BIT as MEDIA_BIT
@@ -33,6 +35,7 @@ def grant_bits(profile: str, slice_mask: int) -> int:
     return slice_mask | (MEDIA_BIT if profile.endswith("+me") else 0)
 
 
+@lru_cache(maxsize=4096)
 def grant_units(grant: DeviceGrant) -> int:
     """What a granted share costs of a queue's limit, in 1/56 block."""
     if not grant.slice_mask:

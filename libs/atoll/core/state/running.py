@@ -129,6 +129,11 @@ class RunningTable:
         if over > COMPACT_AT and over > len(self._slot):
             self._compact()
 
+    def uses(self, attempts: Iterable[AttemptId], nodes: Nodes) -> Uses:
+        """What attempts hold that are all here, one gang each; rows are those of `nodes`."""
+        slots = np.array([self._slot[attempt] for attempt in attempts], np.int64)
+        return uses_of(_leading(self._tasks, self._count), slots, nodes)
+
     def stop(self, attempts: Iterable[AttemptId]) -> None:
         """Mark attempts as told to stop; those that are not here are passed over."""
         slots = [self._slot[a] for a in attempts if a in self._slot]
@@ -185,7 +190,9 @@ class RunningTable:
         tasks.blocks[grants], tasks.bits[grants] = uses.blocks, uses.bits
         tasks.units[grants] = uses.blocks * UNITS_PER_BLOCK
         if uses.bits.any():
-            tasks.units[grants] = [grant_units(g) for task in each for g in task.devices]
+            of = [grant for task in each for grant in task.devices]
+            sliced = np.flatnonzero(uses.bits)
+            tasks.units[grant + sliced] = [grant_units(of[at]) for at in sliced.tolist()]
 
     def _reserve(self, runs: int, tasks: int, grants: int) -> None:
         count = self._count

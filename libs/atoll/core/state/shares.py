@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from atoll.core.model.ids import AttemptId, QueueName
 from atoll.core.model.job import Queue
+from atoll.core.state.amounts import AmountTable
 from atoll.core.state.columns import Models
 from atoll.core.state.interning import Interner
 from atoll.core.state.ledger import Holding
@@ -71,7 +72,7 @@ class ShareBook:
         self.half_life_s = half_life_s
         self._kinds = kinds
         self._rows: dict[int, Queue] = {}
-        self._amounts: dict[AttemptId, tuple[int, Ints]] = {}
+        self._amounts = AmountTable()
         self._held = np.zeros((1, DEVICES), np.int64)
         self._usage = np.zeros((1, DEVICES), np.float64)
         self._settled_at = np.zeros(1, np.float64)
@@ -92,18 +93,15 @@ class ShareBook:
     def add(self, holdings: Sequence[Holding], amounts: Ints, *, now: float) -> None:
         """Count what attempts hold from `now` on. `amounts`: (holdings, R), see `amounts_of`."""
         vertices = [self.tree(holding.queue) for holding in holdings]
-        for holding, vertex, row in zip(holdings, vertices, amounts, strict=True):
-            self._amounts[holding.attempt] = vertex, row
+        attempts = [holding.attempt for holding in holdings]
+        self._amounts.add(attempts, np.array(vertices, np.int64), amounts)
         self._charge(vertices, amounts, now=now)
 
     def end(self, attempts: Iterable[AttemptId], *, now: float) -> None:
         """Discount attempts that were counted; they held what they did up to `now`."""
-        ended = [self._amounts.pop(a) for a in attempts if a in self._amounts]
-        if ended:
-            rows = [row for _, row in ended]
-            wide = max(map(len, rows))
-            amounts = np.array([np.pad(row, (0, wide - len(row))) for row in rows], np.int64)
-            self._charge([vertex for vertex, _ in ended], -amounts, now=now)
+        vertices, amounts = self._amounts.pop(attempts)
+        if len(vertices):
+            self._charge(vertices.tolist(), -amounts, now=now)
 
     def held(self, vertex: int, kind: int | None = None) -> int:
         """1/56 blocks held below a vertex, of one device kind or of all."""
@@ -131,7 +129,8 @@ class ShareBook:
 
     def _charge(self, vertices: Sequence[int], amounts: Ints, *, now: float) -> None:
         self._widen(amounts.shape[1] - DEVICES)
-        chains = [self.tree.chain(vertex) for vertex in vertices]
+        known = {vertex: self.tree.chain(vertex) for vertex in set(vertices)}
+        chains = [known[vertex] for vertex in vertices]
         flat = np.array([vertex for chain in chains for vertex in chain], np.int64)
         touched = np.unique(flat)
         self._usage[touched] = self._usage_at(touched, now)
@@ -212,7 +211,9 @@ def amounts_of(
         row, of = np.repeat(uses.row, grants), np.repeat(gang, grants)
         units = uses.blocks * UNITS_PER_BLOCK
         if uses.bits.any():
-            units = np.array([grant_units(g) for h in holdings for t in h.tasks for g in t.devices])
+            grants_of = [g for h in holdings for t in h.tasks for g in t.devices]
+            sliced = np.flatnonzero(uses.bits)
+            units[sliced] = [grant_units(grants_of[at]) for at in sliced.tolist()]
         number = model[row, uses.device]
         unknown[of[number == 0]] = True
         np.add.at(amounts, (of, DEVICES + np.maximum(models.kind[number], 0)), units)

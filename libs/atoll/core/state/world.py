@@ -165,14 +165,14 @@ class World(Fleet):
     def end_allocations(self, attempts: Iterable[AttemptId]) -> int:
         """Give back what attempts hold; how many held something."""
         held = [a for a in dict.fromkeys(attempts) if a in self.ledger.holdings]
-        ended = self.ledger.release(held)
+        uses = self._running.uses(held, self._table.nodes)
+        ended = self.ledger.release(held, uses)
         if ended:
             self._queues.end(held)
             self._running.remove(held)
             self._pace.ended(ended, now=self._now)
-            rows = {self._table.row_of[task.node] for h in ended for task in h.tasks}
-            self._grew(np.fromiter(rows, np.int64, len(rows)))
-            bound = {name for h in ended for name in self._queues.bound(h.queue)}
+            self._grew(uses.row)
+            bound = {name for q in {h.queue for h in ended} for name in self._queues.bound(q)}
             self._stamps.limit_freed(bound)
         return len(ended)
 
