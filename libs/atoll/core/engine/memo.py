@@ -170,12 +170,12 @@ class Memo:
         # Which domains are whole is to be known after each cycle, whoever asks for what.
         since = min([self._clock - 1, *known[known != NEVER].tolist()])
         rows = np.flatnonzero(self._changed_at[: len(nodes.id)] > since)
-        if len(rows) * 4 > len(nodes.id):
-            self._changed(self._arrays.measure(nodes))
-            since, rows = self._clock, rows[:0]
         fresh, new = columns[column_at < since], lanes[lane_at < since]
-        if len(fresh) or len(new):
-            self._arrays.empty_lanes(new)
+        self._arrays.empty_lanes(new)
+        if 2 * len(fresh) > len(columns):
+            # Whole rows are written as fast as parts of them.
+            rows = np.arange(len(nodes.id))
+        elif len(fresh) or len(new):
             build(nodes, scoring, board, fresh, new)
             play_columns(board.trees.least, board.trees.first, fresh)
         settle(nodes, scoring, board, rows)
