@@ -175,7 +175,8 @@ async def test_an_explanation_names_who_holds_what_is_needed() -> None:
     (holder,) = told.holders
     assert (holder.amount, holder.queue, holder.stopping) == (800, "default", False)
     assert holder.until > shard.clock.now()
-    assert not told.HasField("eta")
+    assert (told.eta.promised, told.eta.cluster) == (True, "north")
+    assert told.eta.p50_at == pytest.approx(holder.until, abs=1.0)
     assert not told.HasField("hold")
 
 
