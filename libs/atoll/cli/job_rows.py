@@ -84,8 +84,10 @@ def nodes_text(job: JobInfo) -> str:
 
 
 def ran(job: JobInfo, now: float) -> str:
-    """How long it has run."""
-    return span((job.ended_at or now) - job.started_at) if job.started_at else "-"
+    """How long it has run; what waits to run again does not run."""
+    if not job.started_at or job.state in ("QUEUED", "HELD", "ASSIGNED"):
+        return "-"
+    return span((job.ended_at or now) - job.started_at)
 
 
 def details(job: JobInfo) -> Iterator[tuple[str, str]]:
