@@ -34,10 +34,10 @@ def watch(
     try:
         with connection.client() as client:
             for event in client.watch(cursor, queue=queue, job_ids=job_ids):
-                print(json.dumps(plain(event)) if output == "jsonl" else _line(event))
-                # Before anybody has seen the line: who ends us because of it goes on behind it.
+                line = json.dumps(plain(event)) if output == "jsonl" else _line(event)
+                # Before anybody sees the line: who ends us because of it goes on behind it.
                 last = event.cursor
-                sys.stdout.flush()
+                print(line, flush=True)
     except KeyboardInterrupt:
         again = [*map(str, job_ids), *(["--queue", queue] if queue else [])]
         again += ["--cursor", last] if last else []
