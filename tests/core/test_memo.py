@@ -11,7 +11,7 @@ from atoll.core.engine.memo import Memo
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId
 from atoll.core.model.inventory import Avoidance, Node
 from atoll.core.model.plan import GangRequest, GroupRequest, Plan
-from atoll.core.model.resources import TaskShape
+from atoll.core.model.resources import DeviceRequest, TaskShape
 from atoll.core.policies.registry import policies
 from atoll.core.state.snapshot import Snapshot
 from atoll.core.state.world import World
@@ -105,3 +105,51 @@ def test_a_memo_learns_of_more_gangs_from_cycle_to_cycle() -> None:
         world.upsert_pending([simple_job(10 * size + n, request) for n in range(2)])
         snapshot = world.freeze(float(size))
         assert repr(remembered(snapshot, memo)) == repr(planned(snapshot, most=3))
+
+
+@given(
+    st.lists(
+        st.lists(st.tuples(st.integers(0, 11), st.integers(1, 3)), max_size=9),
+        min_size=2,
+        max_size=6,
+    ),
+    st.data(),
+)
+@settings(max_examples=60)
+def test_shapes_and_gangs_may_rest_and_come_again(
+    cycles: list[list[tuple[int, int]]], data: st.DataObject
+) -> None:
+    memo, world = Memo(), simple_world(simple_nodes(7, cpu=16, gpus=3))
+    for step, asked in enumerate(cycles, 1):
+        world.upsert_pending([
+            simple_job(100 * step + n, devices(number, size))
+            for n, (number, size) in enumerate(asked)
+        ])
+        snapshot = world.freeze(float(step))
+        made = remembered(snapshot, memo)
+        assert repr(made) == repr(planned(snapshot, most=3))
+        commit(world, made)
+        world.remove_pending([JobId(100 * step + n) for n in range(len(asked))])
+        held = sorted(world.ledger.holdings)
+        ended = data.draw(st.sets(st.sampled_from(held))) if held else ()
+        world.end_allocations(ended)
+
+
+def test_a_column_that_rests_is_not_harmed_by_one_that_rested_longer() -> None:
+    memo, world = Memo(), simple_world(simple_nodes(1, cpu=8))
+    small, large = cpus(1), cpus(20)
+    for step, asked in enumerate([(small, large), (small,), (large,), (small,)], 1):
+        jobs = [simple_job(10 * step + n, request) for n, request in enumerate(asked)]
+        world.upsert_pending(jobs)
+        made = remembered(world.freeze(float(step)), memo)
+        assert [p.request for p in made.placements] == [each for each in asked if each is small]
+        commit(world, made)
+        world.remove_pending([job.id for job in jobs])
+
+
+def devices(number: int, size: int) -> GangRequest:
+    """One of twelve shapes: a part of a device, or one or two whole ones, for some cores."""
+    cores, form = divmod(number, 3)
+    device = DeviceRequest("H100", 2 if form == 2 else 1, blocks=100 if form else 30)
+    shape = TaskShape(1000 * (1 + cores), 0, device)
+    return GangRequest((GroupRequest(size, size, (shape,)),))

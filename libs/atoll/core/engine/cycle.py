@@ -41,7 +41,6 @@ from atoll.core.model.ids import JobId
 from atoll.core.model.plan import GangPlacement, GangRequest, Plan, Promise, Waiting
 from atoll.core.model.reason import Reason
 from atoll.core.policies.interfaces import Policies
-from atoll.core.state.columns import scratch_copy
 from atoll.core.state.snapshot import ClassView, Snapshot
 from atoll.core.state.statement import Statement
 
@@ -141,10 +140,8 @@ class _Cycle:
         )
         point_to(self.lineup, ready)
         self._go_through(budget, ready.board)
-        if self.keeper.reservations.held or self.clearing.jobs:
-            # What is kept comes free again later in this cycle.
-            nodes = scratch_copy(nodes)
-        memo.keep(nodes, ready, self.statement.rows_since(0))
+        rows = np.append(self.statement.rows_since(0), self.clearing.rows)
+        memo.keep(nodes, ready, rows)
 
     def _go_through(self, budget: int, board: Board) -> None:
         lineup, statement = self.lineup, self.statement

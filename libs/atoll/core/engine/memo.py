@@ -20,11 +20,14 @@ from atoll.core.model.resources import BLOCKS_PER_DEVICE, TaskShape
 from atoll.core.state.columns import (
     FORM_NONE,
     FORM_WHOLE,
+    FREE_COLUMNS,
     SHAPE_FORM,
     SHAPE_MEMORY,
     SHAPE_SHARES,
     Nodes,
     Shapes,
+    empty_nodes,
+    scratch_copy,
 )
 from atoll.core.state.snapshot import Snapshot
 
@@ -67,6 +70,7 @@ class Memo:
     def __init__(self) -> None:
         self._world: object = None
         self._nodes: Nodes | None = None
+        """As the board knows them; None while a cycle goes on."""
         self._rules: Rules | None = None
         self._gathers = False
         self._clock = 0
@@ -97,8 +101,11 @@ class Memo:
         return Ready(self._arrays.board(), numbers, places, self._arrays.has_domains)
 
     def keep(self, nodes: Nodes, ready: Ready, rows: _Ints) -> None:
-        """A cycle is over: its nodes as it left them, its board, the rows that it touched."""
-        self._nodes = nodes
+        """All is placed: the nodes as the board knows them, and all rows that were touched.
+
+        What is done to `nodes` from now on is not seen.
+        """
+        self._nodes = _copied(nodes, self._known, rows)
         self._changed(rows)
         self._columns.true_at[ready.columns] = self._clock
         self._lanes.true_at[ready.lanes] = self._clock
@@ -112,12 +119,15 @@ class Memo:
             snapshot.world, nodes, old=old, rules=rules
         )
         if old is not None and known and gathers == self._gathers:
-            self._changed(changed_rows(old, nodes))
+            rows = changed_rows(old, nodes)
+            self._changed(rows)
+            self._known = _copied(nodes, old, rows)
         else:
             self._forget(len(nodes.id), nodes.model.shape[1])
             self._world, self._rules, self._gathers = snapshot.world, rules, gathers
             self._arrays.follow(rules)
             self._changed_at[:] = self._clock
+            self._known = scratch_copy(nodes)
         moved, rows = self._arrays.survey(nodes, snapshot, gathers=gathers)
         self._changed(rows)
         if moved:
@@ -141,6 +151,7 @@ class Memo:
         self._lanes: Slots[_Lane] = Slots(LANES)
         self._changed_at = np.zeros(size, np.int64)
         self._oversized = 0
+        self._known = empty_nodes(0, devices, 1)
 
     def _assign(
         self, columns: Sequence[Wanted], lanes: Sequence[WantedLane]
@@ -178,6 +189,8 @@ class Memo:
         elif len(fresh) or len(new):
             build(nodes, scoring, board, fresh, new)
             play_columns(board.trees.least, board.trees.first, fresh)
+        # Whole rows are written: columns that rest are not true of these any more.
+        self._changed(rows)
         settle(nodes, scoring, board, rows)
 
 
@@ -212,6 +225,15 @@ def _most_tasks(shape: NDArray[np.int64], devices: int) -> int:
         return UNBOUNDED_TASKS
     parts = devices if shape[SHAPE_FORM] == FORM_WHOLE else devices * BLOCKS_PER_DEVICE
     return int(parts // max(1, shape[SHAPE_SHARES]))
+
+
+def _copied(nodes: Nodes, known: Nodes, rows: _Ints) -> Nodes:
+    """`nodes` with free columns of its own: those of `known`, brought up to date at some rows."""
+    if len(known.id) != len(nodes.id):
+        return scratch_copy(nodes)
+    for name in FREE_COLUMNS:
+        getattr(known, name)[rows] = getattr(nodes, name)[rows]
+    return nodes._replace(**{name: getattr(known, name) for name in FREE_COLUMNS})
 
 
 def _same_rules(new: Rules, old: Rules | None) -> bool:

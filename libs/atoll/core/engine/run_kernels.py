@@ -34,6 +34,10 @@ CUT: Final = -3
 
 
 GO_ON: Final = -4
+PLACED: Final = -5
+"""A job of the first class was placed."""
+LEFT: Final = -6
+"""A class has left the line: it is through, or does not fit."""
 
 
 class Gangs(NamedTuple):
@@ -77,22 +81,45 @@ def run(
     it is, or one of gangs that has just been found not to fit.
     """
     placed = 0
-    group = head(forest)
-    while group != NOBODY:
-        stopped = _stopped(line, gangs, journal, group, placed == budget)
-        if stopped != GO_ON:
-            return stopped, placed
-        if line.next[group] == line.end[group] or line.state[group] != WAITING:
-            leave(line, forest, group)
-        elif _place_next(nodes, scoring, board, line, forest, gangs, quota, journal, group):
+    while True:
+        told = step(nodes, scoring, board, line, forest, gangs, quota, journal, placed == budget)
+        if told == PLACED:
             placed += 1
-            line.next[group] += 1
-            advance(line, forest, group)
-        elif line.state[group] == NO_PLACE and gangs.size[group] > 1:
-            leave(line, forest, group)
-            return group, placed
-        group = head(forest)
-    return DONE, placed
+        elif told != LEFT:
+            return told, placed
+
+
+@bare
+def step(
+    nodes: Nodes,
+    scoring: Scoring,
+    board: Board,
+    line: Line,
+    forest: Forest,
+    gangs: Gangs,
+    quota: Quota,
+    journal: Journal,
+    enough: bool,
+) -> int:
+    """Give the first class its turn: PLACED, LEFT, or what stops a run.
+
+    `enough`: no more jobs are to be placed.
+    """
+    group = head(forest)
+    if group == NOBODY:
+        return DONE
+    stopped = _stopped(line, gangs, journal, group, enough)
+    if stopped != GO_ON:
+        return stopped
+    if line.next[group] == line.end[group] or line.state[group] != WAITING:
+        leave(line, forest, group)
+        return LEFT
+    if _place_next(nodes, scoring, board, line, forest, gangs, quota, journal, group):
+        line.next[group] += 1
+        advance(line, forest, group)
+        return PLACED
+    leave(line, forest, group)
+    return group if line.state[group] == NO_PLACE and gangs.size[group] > 1 else LEFT
 
 
 @inlined
