@@ -3,6 +3,8 @@
 import asyncio
 import json
 
+from atoll.core.model.ids import JobId
+from atoll.core.model.trace import job_trace
 from tests.e2e.load import Load, job, quiet, rows, value
 from tests.e2e.oracle import check
 from tests.e2e.stack import Stack, metrics_of
@@ -60,7 +62,7 @@ async def test_one_trace_goes_from_the_submit_to_the_run(stack: Stack) -> None:
         one = await client.submit(job("traced"))
         await quiet(stack, [one.id])
         trace = await value(stack, "SELECT trace FROM jobs WHERE id = $1", one.id)
-    trace_id = trace.split("-")[1]
+    trace_id = job_trace(trace, JobId(one.id)).split("-")[1]
     await asyncio.sleep(1.0)  # exporters write within 0.2 s
     lines = (stack.folder / "traces.jsonl").read_text().splitlines()
     spans = [json.loads(line) for line in lines]
