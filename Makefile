@@ -60,6 +60,10 @@ test-compose: setup ## build the images and run them with docker compose
 bench: setup ## measure the hot paths
 	$(BIN)/python -m tools.bench
 
+.PHONY: bench-core
+bench-core: setup ## measure the core alone, with 1,000 to 100,000 nodes
+	@$(BIN)/python -m tools.bench_core
+
 .PHONY: mutants
 mutants: setup ## remove guards one at a time, and see that the tests notice
 	$(BIN)/python -m tools.mutants

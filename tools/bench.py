@@ -98,7 +98,7 @@ async def _core(nodes: int) -> int:
     out, _ = await process.communicate()
     if process.returncode:
         raise RuntimeError("tools.bench_core failed")
-    return int(json.loads(out.splitlines()[-1])["placements_per_s"])
+    return int(json.loads(out.splitlines()[-1])[str(nodes)]["placements_per_s"])
 
 
 def _tell(what: str, window: Measured) -> Measured:

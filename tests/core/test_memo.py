@@ -41,10 +41,27 @@ def remembered(snapshot: Snapshot, memo: Memo) -> Plan:
     )
 
 
-@given(givens(), st.data())
-@settings(max_examples=100)
-def test_plans_with_a_memo_are_those_without(case: Given, data: st.DataObject) -> None:
+TYPICAL = (
+    ((TaskShape(1000, 0, DeviceRequest("H100", 1, blocks=30)),), 3),
+    ((TaskShape(4000, 0, DeviceRequest("H100", 1)),), 2),
+    ((TaskShape(2000, 0, DeviceRequest("A100", 1)),), 1),
+)
+
+
+def steady(world: World) -> World:
+    """The world, its typical tasks given: a memo lasts until those change."""
+    world.workload.give(TYPICAL)
+    return world
+
+
+@given(givens(), st.booleans(), st.data())
+@settings(max_examples=150)
+def test_plans_with_a_memo_are_those_without(
+    case: Given, learns: bool, data: st.DataObject
+) -> None:
     world, memo = world_of(case), Memo()
+    if not learns:
+        steady(world)
     known = {node.id: node for node in case.nodes}
     for step in range(data.draw(st.integers(1, 8))):
         snapshot = world.freeze(float(step))
@@ -99,7 +116,7 @@ def test_a_memo_drops_shapes_that_nobody_asks_for() -> None:
 
 
 def test_a_memo_learns_of_more_gangs_from_cycle_to_cycle() -> None:
-    memo, world = Memo(), simple_world(simple_nodes(4, cpu=8))
+    memo, world = Memo(), steady(simple_world(simple_nodes(4, cpu=8)))
     for size in range(1, 12):
         request = GangRequest((GroupRequest(size, size, (TaskShape(1000 * size, 0, None),)),))
         world.upsert_pending([simple_job(10 * size + n, request) for n in range(2)])
@@ -119,7 +136,7 @@ def test_a_memo_learns_of_more_gangs_from_cycle_to_cycle() -> None:
 def test_shapes_and_gangs_may_rest_and_come_again(
     cycles: list[list[tuple[int, int]]], data: st.DataObject
 ) -> None:
-    memo, world = Memo(), simple_world(simple_nodes(7, cpu=16, gpus=3))
+    memo, world = Memo(), steady(simple_world(simple_nodes(7, cpu=16, gpus=3)))
     for step, asked in enumerate(cycles, 1):
         world.upsert_pending([
             simple_job(100 * step + n, devices(number, size))
@@ -136,7 +153,7 @@ def test_shapes_and_gangs_may_rest_and_come_again(
 
 
 def test_a_column_that_rests_is_not_harmed_by_one_that_rested_longer() -> None:
-    memo, world = Memo(), simple_world(simple_nodes(1, cpu=8))
+    memo, world = Memo(), steady(simple_world(simple_nodes(1, cpu=8)))
     small, large = cpus(1), cpus(20)
     for step, asked in enumerate([(small, large), (small,), (large,), (small,)], 1):
         jobs = [simple_job(10 * step + n, request) for n, request in enumerate(asked)]

@@ -17,6 +17,7 @@ from atoll.core.engine.score_kernels import Rules, Scoring
 from atoll.core.engine.slots import NEVER, Slots
 from atoll.core.engine.tree_kernels import changed_rows, play_columns
 from atoll.core.model.resources import BLOCKS_PER_DEVICE, TaskShape
+from atoll.core.policies.interfaces import Term
 from atoll.core.state.columns import (
     FORM_NONE,
     FORM_WHOLE,
@@ -237,6 +238,7 @@ def _copied(nodes: Nodes, known: Nodes, rows: _Ints) -> Nodes:
 
 
 def _same_rules(new: Rules, old: Rules | None) -> bool:
-    if old is None or new.loss is not old.loss:
+    terms = [Term.LOSS, Term.LOSS_SQUASHED]
+    if old is None or (new.loss is not old.loss and new.weights[:, terms].any()):
         return False
     return np.array_equal(new.weights, old.weights) and np.array_equal(new.seed, old.seed)
