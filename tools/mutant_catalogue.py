@@ -65,7 +65,7 @@ FENCE: Final = (
         "a leader commits placements without asking",
         (
             Edit(
-                "services/atoll/placement/usecases/commit.py",
+                "services/atoll/placement/usecases/commit_plan.py",
                 "        after = await tx.require(fence)\n",
                 "        after = fence\n",
             ),
