@@ -24,6 +24,7 @@ from atoll.core.model.plan import GangPlacement, PendingJob, run_facts
 from atoll.core.policies.registry import policies
 from atoll.core.state.ledger import Holding
 from atoll.core.state.world import World
+from atoll.runtime.garbage import settle
 from tools.bench_core_kernels import BatchClock
 from tools.bench_core_shapes import DEVICES, kinds, node
 
@@ -172,6 +173,8 @@ def measure(scenario: Scenario) -> dict[str, object]:
     warm()
     bench = Bench(scenario.nodes)
     bench.fill()
+    # As a leader does once it has taken over.
+    settle()
     _say(scenario, bench, "filled")
     jobs = max(1, min(MOST_JOBS, len(bench.runs) // PART))
     with mock.patch.object(cycle, "run", bench.clock.run):
