@@ -12,6 +12,8 @@ from atoll.core.state.pending import PendingTable
 
 Ints = NDArray[np.int64]
 MERGE_AT = 4096
+SLOW_GROWTH = 1 << 12
+"""Beyond so many ids the room grows by an eighth and no longer twofold."""
 
 
 class Fifo:
@@ -68,6 +70,7 @@ class Fifo:
 
     def _make_room(self) -> None:
         size = self._end - self._head
-        kept = np.zeros(max(4, size * 2), np.int64)
+        more = size // 8 if size >= SLOW_GROWTH else size
+        kept = np.zeros(max(4, size + more), np.int64)
         kept[:size] = self._ids[self._head : self._end]
         self._ids, self._head, self._end = kept, 0, size

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from atoll.core.state.heads import Heads
 from atoll.core.state.job_queue import JobClass, JobQueue
 from atoll.core.state.node_table import NodeTable
@@ -29,19 +31,20 @@ def class_views(classes: Sequence[JobClass], books: QueueBooks) -> tuple[ClassVi
 
 def queue_view(queue: JobQueue, classes: tuple[ClassView, ...], heads: Heads) -> QueueView:
     """The heads of the classes by value."""
-    columns = queue.table.columns
+    table, slots = queue.table, heads.slots
+    columns = table.columns
     return QueueView(
         classes=classes,
         first=heads.first,
         more=heads.more,
-        job=columns.job[heads.slots],
-        revision=columns.revision[heads.slots],
-        submitted_at=columns.submitted_at[heads.slots],
-        attempts=columns.attempts[heads.slots],
-        deadline_at=columns.deadline_at[heads.slots],
-        guaranteed=columns.guaranteed[heads.slots],
-        preemptions=columns.preemptions[heads.slots],
-        trace=columns.trace[heads.slots].tolist(),
+        job=columns.job[slots],
+        revision=columns.revision[slots].astype(np.int64),
+        submitted_at=columns.submitted_at[slots],
+        attempts=columns.attempts[slots],
+        deadline_at=table.deadline_at(slots),
+        guaranteed=table.guaranteed(slots),
+        preemptions=table.preemptions(slots),
+        trace=table.traces(slots),
     )
 
 

@@ -79,7 +79,7 @@ def _present(queue: JobQueue, windows: _Windows, numbers: Ints) -> tuple[Ints, I
     columns = queue.table.columns
     slots = queue.table.find(windows.ids)
     here = (slots >= 0) & (columns.group[slots] == numbers[windows.of])
-    here &= (columns.waits[slots] == 0) & (columns.begin_at[slots] <= queue.now)
+    here &= (columns.waits[slots] == 0) & (queue.table.begin_at(slots) <= queue.now)
     here &= columns.attempts[slots] < MAX_ATTEMPTS
     slots, of, in_order = slots[here], windows.of[here], windows.in_order[here]
     order = np.lexsort((columns.job[slots], columns.submitted_at[slots], of))

@@ -122,17 +122,19 @@ class JobQueue:
         while self._later:
             begin, job = self._later[0]
             slot = int(self.table.find([JobId(job)])[0])
-            if slot >= 0 and self.table.columns.begin_at[slot] == begin:
+            if slot >= 0 and self.table.begin_at(np.array([slot]))[0] == begin:
                 return begin
             heapq.heappop(self._later)
         return None
 
     def get(self, job: JobId) -> PendingJob | None:
         """A pending job; `depends_on` is what it still waits for."""
-        slot = int(self.table.find([job])[0])
+        table = self.table
+        slots = table.find([job])
+        slot = int(slots[0])
         if slot < 0:
             return None
-        columns = self.table.columns
+        columns = table.columns
         group = self.classes[int(columns.group[slot])]
         return PendingJob(
             id=job,
@@ -142,12 +144,12 @@ class JobQueue:
             submitted_at=float(columns.submitted_at[slot]),
             request=group.request,
             attempts=int(columns.attempts[slot]),
-            begin_at=float(columns.begin_at[slot]),
+            begin_at=float(table.begin_at(slots)[0]),
             depends_on=tuple(d for d in self.awaited() if job in self._awaited[d]),
-            trace=str(columns.trace[slot]),
-            deadline_at=float(columns.deadline_at[slot]),
-            guaranteed=bool(columns.guaranteed[slot]),
-            preemptions=int(columns.preemptions[slot]),
+            trace=table.traces(slots)[0],
+            deadline_at=float(table.deadline_at(slots)[0]),
+            guaranteed=bool(table.guaranteed(slots)[0]),
+            preemptions=int(table.preemptions(slots)[0]),
         )
 
     def ahead(self, job: PendingJob) -> int:
@@ -196,7 +198,7 @@ class JobQueue:
         self._enter(
             job,
             int(columns.group[slot]),
-            begin_at=float(columns.begin_at[slot]),
+            begin_at=float(self.table.begin_at(np.array([slot]))[0]),
             submitted_at=float(columns.submitted_at[slot]),
         )
 

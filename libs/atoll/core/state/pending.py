@@ -1,7 +1,7 @@
-"""Queued jobs in columns: some 100 bytes a job, so that a million of them is no matter."""
+"""Queued jobs in columns: less than 100 bytes a job, so that a million of them is no matter."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,45 +9,77 @@ from numpy.typing import NDArray
 from atoll.core.model.ids import JobId
 from atoll.core.model.plan import PendingJob
 from atoll.core.state.columns import copy_leading
-from atoll.core.state.id_map_kernels import drop, find, put
+from atoll.core.state.id_map_kernels import EMPTY, drop, find, put
+from atoll.core.state.rare_facts import NOTHING, RareFacts
+from atoll.core.state.shared_texts import SharedTexts
 
 Ints = NDArray[np.int64]
-MOST_PREEMPTIONS: Final = 32_767
-"""More are not told apart."""
+LEAST: Final = 1024
+SLOW_GROWTH: Final = 1 << 16
+"""Tables beyond so many slots grow by an eighth and no longer twofold."""
 
 
 class Columns(NamedTuple):
     """One entry per slot; a free slot has job 0."""
 
     job: NDArray[np.int64]
-    revision: NDArray[np.int64]
     submitted_at: NDArray[np.float64]
-    begin_at: NDArray[np.float64]
+    revision: NDArray[np.int32]
     attempts: NDArray[np.int32]
     group: NDArray[np.int32]
     """Number of the job's class."""
     waits: NDArray[np.int32]
     """Dependencies that have not succeeded yet."""
-    deadline_at: NDArray[np.float64]
-    guaranteed: NDArray[np.bool_]
-    preemptions: NDArray[np.int16]
-    trace: NDArray[np.object_]
+    rare: NDArray[np.int32]
+    """Number of its rare facts."""
+    trace: NDArray[np.int32]
+    """Number of its trace."""
 
 
 class PendingTable:
     """Slots of pending jobs, found by id."""
 
     def __init__(self) -> None:
-        self.columns = _columns(1024)
+        self.columns = _columns(LEAST)
         self.count = 0
-        self._keys = np.zeros(4096, np.int64)
-        self._slots = np.zeros(4096, np.int32)
-        self._free = np.arange(1024, dtype=np.int32)[::-1].copy()
+        self._rare = RareFacts()
+        self._traces = SharedTexts()
+        self._places = np.full(4 * LEAST, EMPTY, np.int32)
+        self._free = np.arange(LEAST, dtype=np.int32)[::-1].copy()
 
     def find(self, ids: Iterable[JobId] | Ints) -> Ints:
         """Slots by id, -1 for those that are not here."""
         wanted = ids if isinstance(ids, np.ndarray) else np.fromiter(ids, np.int64)
-        return find(self._keys, self._slots, wanted)
+        return find(self._places, self.columns.job, wanted)
+
+    def begin_at(self, slots: Ints) -> NDArray[np.float64]:
+        """Wall time before which jobs do not begin."""
+        begin: NDArray[np.float64] = self._rare.facts.begin_at[self.columns.rare[slots]]
+        return begin
+
+    def deadline_at(self, slots: Ints) -> NDArray[np.float64]:
+        """Deadlines, 0 for none."""
+        deadline: NDArray[np.float64] = self._rare.facts.deadline_at[self.columns.rare[slots]]
+        return deadline
+
+    def guaranteed(self, slots: Ints) -> NDArray[np.bool_]:
+        """Whether deadlines are guaranteed."""
+        guaranteed: NDArray[np.bool_] = self._rare.facts.guaranteed[self.columns.rare[slots]]
+        return guaranteed
+
+    def promised(self) -> Ints:
+        """Ids of jobs whose deadline is guaranteed, in order."""
+        slots = np.flatnonzero(self.columns.rare)
+        return np.sort(self.columns.job[slots[self.guaranteed(slots)]])
+
+    def preemptions(self, slots: Ints) -> NDArray[np.int16]:
+        """How often jobs were stopped for others."""
+        preemptions: NDArray[np.int16] = self._rare.facts.preemptions[self.columns.rare[slots]]
+        return preemptions
+
+    def traces(self, slots: Ints) -> list[str]:
+        """Traces of jobs."""
+        return self._traces.texts(self.columns.trace[slots].astype(np.int64))
 
     def add(self, jobs: Sequence[PendingJob], *, groups: Ints, waits: Ints) -> Ints:
         """Enter distinct jobs that are not here yet; their slots."""
@@ -58,24 +90,23 @@ class PendingTable:
         self.count += size
         columns = self.columns
         columns.job[slots] = np.fromiter((job.id for job in jobs), np.int64, size)
-        columns.revision[slots] = np.fromiter((job.revision for job in jobs), np.int64, size)
         columns.submitted_at[slots] = [job.submitted_at for job in jobs]
-        columns.begin_at[slots] = [job.begin_at for job in jobs]
+        columns.revision[slots] = [job.revision for job in jobs]
         columns.attempts[slots] = [job.attempts for job in jobs]
         columns.group[slots] = groups
         columns.waits[slots] = waits
-        columns.deadline_at[slots] = [job.deadline_at for job in jobs]
-        columns.guaranteed[slots] = [job.guaranteed for job in jobs]
-        columns.preemptions[slots] = [min(job.preemptions, MOST_PREEMPTIONS) for job in jobs]
-        columns.trace[slots] = _shared([job.trace for job in jobs])
-        put(self._keys, self._slots, columns.job[slots], slots)
+        columns.rare[slots] = self._rare.add(jobs)
+        columns.trace[slots] = self._traces.hold([job.trace for job in jobs])
+        put(self._places, columns.job, slots)
         return slots
 
     def remove(self, slots: Ints) -> None:
         """Free distinct slots."""
-        drop(self._keys, self._slots, self.columns.job[slots])
+        drop(self._places, self.columns.job, slots)
+        self._rare.remove(self.columns.rare[slots].astype(np.int64))
+        self._traces.let_go(self.columns.trace[slots].astype(np.int64))
         self.columns.job[slots] = 0
-        self.columns.trace[slots] = None
+        self.columns.rare[slots] = NOTHING
         free = len(self._columns_free())
         self.count -= len(slots)
         self._free[free : free + len(slots)] = slots
@@ -86,12 +117,11 @@ class PendingTable:
     def _reserve(self, more: int) -> None:
         have = len(self.columns.job)
         if self.count + more > have:
-            self._grow(max(have * 2, self.count + more))
-        if (self.count + more) * 2 > len(self._keys):
-            places = 1 << ((self.count + more) * 2).bit_length()
-            live = np.flatnonzero(self.columns.job)
-            self._keys, self._slots = np.zeros(places, np.int64), np.zeros(places, np.int32)
-            put(self._keys, self._slots, self.columns.job[live], live)
+            self._grow(max(have + have // (8 if have >= SLOW_GROWTH else 1), self.count + more))
+        if (self.count + more) * 2 > len(self._places):
+            size = 1 << ((self.count + more) * 2).bit_length()
+            self._places = np.full(size, EMPTY, np.int32)
+            put(self._places, self.columns.job, np.flatnonzero(self.columns.job))
 
     def _grow(self, size: int) -> None:
         have = len(self.columns.job)
@@ -107,22 +137,11 @@ class PendingTable:
 def _columns(size: int) -> Columns:
     return Columns(
         job=np.zeros(size, np.int64),
-        revision=np.zeros(size, np.int64),
         submitted_at=np.zeros(size, np.float64),
-        begin_at=np.zeros(size, np.float64),
+        revision=np.zeros(size, np.int32),
         attempts=np.zeros(size, np.int32),
         group=np.zeros(size, np.int32),
         waits=np.zeros(size, np.int32),
-        deadline_at=np.zeros(size, np.float64),
-        guaranteed=np.zeros(size, np.bool_),
-        preemptions=np.zeros(size, np.int16),
-        trace=np.full(size, None, object),
+        rare=np.zeros(size, np.int32),
+        trace=np.zeros(size, np.int32),
     )
-
-
-def _shared(traces: list[str]) -> NDArray[np.object_]:
-    # Jobs of one submit have equal traces; keeping one object saves 100 bytes a job.
-    kept: dict[str, str] = {}
-    result: NDArray[Any] = np.empty(len(traces), object)
-    result[:] = [kept.setdefault(trace, trace) for trace in traces]
-    return result

@@ -85,9 +85,7 @@ class World(Fleet):
 
     def guaranteed(self) -> tuple[PendingJob, ...]:
         """Pending jobs whose deadline is guaranteed, by id."""
-        columns = self._queue.table.columns
-        jobs = np.sort(columns.job[columns.guaranteed & (columns.job > 0)])
-        found = (self._queue.get(JobId(job)) for job in jobs.tolist())
+        found = (self._queue.get(JobId(job)) for job in self._queue.table.promised().tolist())
         return tuple(job for job in found if job is not None)
 
     def asked(self) -> Iterator[tuple[QueueName, GangRequest]]:
