@@ -57,10 +57,10 @@ class AttemptEvent(enum.StrEnum):
 
     ACCEPTED = "ACCEPTED"
     STARTED = "STARTED"
+    RESIZED = "RESIZED"
     FINISHED = "FINISHED"
     STOPPED = "STOPPED"
     REJECTED = "REJECTED"
-    RESIZED = "RESIZED"
     VOIDED = "VOIDED"
     LOST = "LOST"
 

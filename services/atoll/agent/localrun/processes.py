@@ -122,10 +122,13 @@ def create_once(path: Path, text: str) -> bool:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Put a file there, whole and durable."""
-    draft = path.with_name(path.name + ".new")
-    write_durably(draft, text)
-    draft.replace(path)
+    """Put a file there, whole and durable; of several that do so at once, one is last."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.new")
+    try:
+        write_durably(draft, text)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
     sync_folder(path.parent)
 
 
