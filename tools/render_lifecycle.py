@@ -49,6 +49,7 @@ CAUSES = {
     StopCause.BIND_DEADLINE: "nothing was heard of it in time",
     StopCause.PREEMPT: "its place is needed for work of higher priority",
     StopCause.DRAIN: "its node is being emptied",
+    StopCause.BOOKING: "a booking of its place begins, or its own has ended",
 }
 
 

@@ -80,6 +80,7 @@ class StopCause(enum.StrEnum):
     BIND_DEADLINE = "BIND_DEADLINE"
     PREEMPT = "PREEMPT"
     DRAIN = "DRAIN"
+    BOOKING = "BOOKING"
 
 
 TERMINAL_JOB: Final = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED})

@@ -53,6 +53,11 @@ class GangRequest:
     terms: RunTerms = RunTerms()
     anti_affinity: AntiAffinity | None = None
     """Its name has the queue in front, so that it means the same jobs wherever it is read."""
+    reservation: str = ""
+    """Runs in this booking's windows only."""
+    marks: tuple[str, ...] = ()
+    """By which bookings know the job beside its queue (`Owners.marks`); only those that some
+    window asks for, so that users and labels do not make classes of their own."""
 
 
 LEAST_IMMUNITY_S: Final = 600.0
@@ -90,7 +95,7 @@ def _terms(spec: JobSpec) -> RunTerms:
 def shape_key(request: GangRequest) -> str:
     """Digest of a request, equal for equal ones in every process (`Avoidance.shape_key`)."""
     # Where it fits does not depend on how long it runs.
-    place = replace(request, terms=RunTerms())
+    place = replace(request, terms=RunTerms(), reservation="", marks=())
     return hashlib.blake2b(repr(place).encode(), digest_size=8).hexdigest()
 
 
@@ -222,11 +227,8 @@ class Resize:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """Capacity that belongs to somebody from `start` to `end`: a reservation as the cycle sees it.
-
-    Amounts are per cluster and device kind, or of named nodes when it is pinned.
-    """
+class Claim:
+    """What a guaranteed deadline needs of a pool from `start` to `end`, on whatever nodes."""
 
     id: str
     start: float
@@ -235,9 +237,8 @@ class Window:
     kind: str
     """Device kind; empty for nodes as a whole."""
     blocks: int
-    nodes: tuple[NodeId, ...] = ()
     queues: tuple[QueueName, ...] = ()
-    """Whose jobs may use it; none: nobody's (maintenance)."""
+    """Whose job it is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -579,6 +579,7 @@ class JobSpec(_message.Message):
     ANTI_AFFINITY_FIELD_NUMBER: _builtins.int
     PREEMPTS_FIELD_NUMBER: _builtins.int
     BEST_EFFORT_FIELD_NUMBER: _builtins.int
+    RESERVATION_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name; letters, digits, `.`, `_`, `-`, at most 128."""
     queue: _builtins.str
@@ -609,6 +610,8 @@ class JobSpec(_message.Message):
     """False: it stops nobody, whatever its priority; its priority class may say so for it."""
     best_effort: _builtins.bool
     """True: a deadline that cannot be met is no reason to refuse the job."""
+    reservation: _builtins.str
+    """Name of a booking: the job runs in its windows only."""
     @_builtins.property
     def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___TaskGroup]:
         """Task groups; at least one."""
@@ -672,10 +675,11 @@ class JobSpec(_message.Message):
         anti_affinity: Global___AntiAffinity | None = ...,
         preempts: _builtins.bool | None = ...,
         best_effort: _builtins.bool = ...,
+        reservation: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_preemptible", b"_preemptible", "_preempts", b"_preempts", "anti_affinity", b"anti_affinity", "checkpoint", b"checkpoint", "elastic", b"elastic", "preemptible", b"preemptible", "preempts", b"preempts", "topology", b"topology"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_preemptible", b"_preemptible", "_preempts", b"_preempts", "anti_affinity", b"anti_affinity", "array", b"array", "begin_at", b"begin_at", "best_effort", b"best_effort", "checkpoint", b"checkpoint", "deadline_at", b"deadline_at", "depends_on", b"depends_on", "elastic", b"elastic", "grace_s", b"grace_s", "groups", b"groups", "labels", b"labels", "name", b"name", "on_lost", b"on_lost", "output", b"output", "ports", b"ports", "preemptible", b"preemptible", "preempts", b"preempts", "priority_class", b"priority_class", "queue", b"queue", "restart_cost_s", b"restart_cost_s", "retries", b"retries", "secrets", b"secrets", "time_limit_s", b"time_limit_s", "topology", b"topology"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_preemptible", b"_preemptible", "_preempts", b"_preempts", "anti_affinity", b"anti_affinity", "array", b"array", "begin_at", b"begin_at", "best_effort", b"best_effort", "checkpoint", b"checkpoint", "deadline_at", b"deadline_at", "depends_on", b"depends_on", "elastic", b"elastic", "grace_s", b"grace_s", "groups", b"groups", "labels", b"labels", "name", b"name", "on_lost", b"on_lost", "output", b"output", "ports", b"ports", "preemptible", b"preemptible", "preempts", b"preempts", "priority_class", b"priority_class", "queue", b"queue", "reservation", b"reservation", "restart_cost_s", b"restart_cost_s", "retries", b"retries", "secrets", b"secrets", "time_limit_s", b"time_limit_s", "topology", b"topology"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__preemptible: _TypeAlias = _typing.Literal["preemptible"]  # noqa: Y015
     _WhichOneofArgType__preemptible: _TypeAlias = _typing.Literal["_preemptible", b"_preemptible"]  # noqa: Y015

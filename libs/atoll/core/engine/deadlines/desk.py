@@ -11,7 +11,7 @@ from atoll.core.engine.deadlines.terms import Answer
 from atoll.core.engine.deadlines.wishes import Ask, book_job, book_jobs, cannot_promise
 from atoll.core.model.deadline import Chance, Verdict
 from atoll.core.model.ids import AttemptId, QueueName
-from atoll.core.model.plan import GangRequest, RunFacts, Window
+from atoll.core.model.plan import GangRequest, RunFacts, Claim
 from atoll.core.model.resources import ANY_KIND, BLOCKS_PER_DEVICE
 from atoll.core.state.snapshot import Snapshot
 
@@ -69,12 +69,12 @@ class Desk:
         told = [(ask, self.answer(ask)) for ask in order]
         return [each for each in told if each[1].chance is not Chance.GUARANTEED]
 
-    def windows(self) -> Iterator[Window]:
+    def windows(self) -> Iterator[Claim]:
         """What queued jobs with a promise will hold, and when."""
         for number, (pool, queue) in sorted(self._queued.items()):
             for start, end, devices in self._books[pool].plan_of(number):
                 if devices:
-                    yield Window(
+                    yield Claim(
                         id=f"deadline-{number}",
                         start=float(start),
                         end=float(end),

@@ -11,7 +11,7 @@ from atoll.core.engine.deadlines.desk import Desk
 from atoll.core.engine.deadlines.pools import whole_seconds
 from atoll.core.engine.deadlines.wishes import Ask
 from atoll.core.model.deadline import Verdict
-from atoll.core.model.plan import Window
+from atoll.core.model.plan import Claim
 from atoll.core.state.snapshot import Snapshot
 
 
@@ -27,7 +27,7 @@ def promise(
     return [desk.answer(ask) for ask in asks]
 
 
-def kept(snapshot: Snapshot, standing: Iterable[Ask], *, now: float) -> tuple[Window, ...]:
+def kept(snapshot: Snapshot, standing: Iterable[Ask], *, now: float) -> tuple[Claim, ...]:
     """The capacity that queued jobs were promised, for whoever plans other work around it."""
     desk = Desk(snapshot, whole_seconds(now, up=True))
     desk.keep(standing)

@@ -1,0 +1,1 @@
+"""Generated from protos/atoll/api/reservation; see tools/gen_protos.py."""

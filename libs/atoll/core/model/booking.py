@@ -1,0 +1,95 @@
+"""Bookings as the cycle sees them: capacity that belongs to somebody for a window of time.
+
+Everything that is booked is a rectangle: shares of nodes x a time. A floating booking has
+its rectangles too, from the moment that it is accepted, so that what was accepted is known to
+fit; until `bind_before` its start they may move to other nodes.
+"""
+
+import enum
+from dataclasses import dataclass
+from typing import NewType
+
+from atoll.core.model.ids import ClusterName, NodeId, QueueName
+from atoll.core.model.resources import DeviceGrant
+
+OccurrenceId = NewType("OccurrenceId", int)
+"""Number of an occurrence in the store, never reused."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeShare:
+    """What of one node is booked."""
+
+    node: NodeId
+    node_name: str
+    cpu_milli: int = 0
+    memory_bytes: int = 0
+    devices: tuple[DeviceGrant, ...] = ()
+    whole: bool = False
+    """All of the node, whatever it has; the amounts do not count then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """Whose jobs a booking is for: any that matches one member. Nobody at all: maintenance."""
+
+    queues: tuple[QueueName, ...] = ()
+    """These queues and everything below them."""
+    users: tuple[str, ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()
+    """Labels of jobs, each of which is enough."""
+
+    @property
+    def nobody(self) -> bool:
+        """True: nothing may run there at all."""
+        return not (self.queues or self.users or self.labels)
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """What jobs are known by beside their queue: `user:alice`, `label:team=nlp`; sorted."""
+        users = (user_mark(user) for user in self.users)
+        return tuple(sorted([*users, *(label_mark(k, v) for k, v in self.labels)]))
+
+
+def user_mark(user: str) -> str:
+    """The mark of a user's jobs."""
+    return f"user:{user}"
+
+
+def label_mark(key: str, value: str) -> str:
+    """The mark of jobs with a label."""
+    return f"label:{key}={value}"
+
+
+class OnEnd(enum.StrEnum):
+    """What happens to the owner's runs when the window ends."""
+
+    STOP = "stop"
+    """They have ended by then: told to stop their grace earlier, and queued again."""
+    GRACE = "grace"
+    """They may go on for `end_grace_s`, unless somebody else has booked their place."""
+    CONTINUE = "continue"
+    """They go on as ordinary jobs, unless somebody else has booked their place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One occurrence of a booking in one cluster. Times are unix seconds."""
+
+    id: OccurrenceId
+    booking: str
+    """Name of the reservation, as jobs ask for it and people read it."""
+    start: float
+    end: float
+    cluster: ClusterName
+    shares: tuple[NodeShare, ...]
+    owners: Owners = Owners()
+    lend: bool = True
+    """What no owner uses may run preemptible jobs of others."""
+    on_end: OnEnd = OnEnd.STOP
+    end_grace_s: float = 0.0
+    charge: tuple[QueueName, ...] = ()
+    """Queues that are charged for all of it while it lasts, used or not; the first one pays."""
+    priority: int = 0
+    open: bool = False
+    """The loop has started it: its owners' jobs may run there."""
