@@ -11,7 +11,7 @@ from atoll.core.engine.deadlines.terms import Answer
 from atoll.core.engine.deadlines.wishes import Ask, book_job, book_jobs, cannot_promise
 from atoll.core.model.deadline import Chance, Verdict
 from atoll.core.model.ids import AttemptId, QueueName
-from atoll.core.model.plan import GangRequest, RunFacts, Claim
+from atoll.core.model.plan import Claim, GangRequest, RunFacts
 from atoll.core.model.resources import ANY_KIND, BLOCKS_PER_DEVICE
 from atoll.core.state.snapshot import Snapshot
 
