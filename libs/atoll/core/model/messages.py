@@ -74,6 +74,8 @@ class ChangeKind(enum.IntEnum):
     CLUSTERS = 4
     QUEUES = 5
     DECISIONS = 6
+    BOOKINGS = 7
+    """Occurrences of bookings, by number."""
 
 
 @dataclass(frozen=True, slots=True)

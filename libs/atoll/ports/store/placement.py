@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from atoll.core.model.booking import OccurrenceId, Window
 from atoll.core.model.ids import AttemptId, ClusterName, Epoch, JobId, NodeId, QueueName, ShardId
 from atoll.core.model.inventory import Avoidance, Cluster, ClusterState, Node
 from atoll.core.model.job import Attempt, Queue
@@ -58,6 +59,11 @@ class ShardDelta:
     avoidances: tuple[Avoidance, ...] = ()
     """Full loads only: later ones are written by the leader itself; so are nominations."""
     nominations: tuple[Nomination, ...] = ()
+    windows: tuple[Window, ...] = ()
+    """All windows in the shard's clusters of those occurrences of bookings that changed and are
+    not over. They replace what was known under the ids of their occurrences."""
+    windows_gone: tuple[OccurrenceId, ...] = ()
+    """Changed occurrences that have no window in the shard (any more): over, or cancelled."""
 
 
 class PlacementTx(LiveRows, Protocol):
