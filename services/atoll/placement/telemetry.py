@@ -37,6 +37,9 @@ ROLLBACKS: Final = metrics.counter(
 LOST: Final = metrics.counter(
     "placement_attempts_lost_total", "Attempts given up because their cluster stayed silent."
 )
+PREEMPTED: Final = metrics.counter(
+    "placement_attempts_preempted_total", "Attempts that were stopped to make room for others."
+)
 RESIZED: Final = metrics.counter(
     "placement_resizes_total", "Changes of size that running attempts were told."
 )
@@ -189,5 +192,6 @@ def _count(now: Counters) -> None:
     global _counted  # noqa: PLW0603 - a counter can only be told of increments
     ROLLBACKS.inc(max(0, now.rollbacks - _counted.rollbacks))
     LOST.inc(max(0, now.lost - _counted.lost))
+    PREEMPTED.inc(max(0, now.preempted - _counted.preempted))
     RESIZED.inc(max(0, now.resized - _counted.resized))
     _counted = replace(now)

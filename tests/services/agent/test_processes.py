@@ -5,6 +5,7 @@ import json
 import os
 import signal
 from collections.abc import AsyncIterator
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from atoll.agent.localrun.cgroups import Cgroups
 from atoll.agent.localrun.environment import Place
 from atoll.agent.localrun.launch import Site, launch
 from atoll.core.model.inventory import NodeInventory
-from atoll.core.model.lifecycle import AttemptEvent
+from atoll.core.model.lifecycle import AttemptEvent, StopCause
 from atoll.core.model.reason import ReasonCode
 from atoll.core.model.spec import Checkpoint, OnLost
 from atoll.ports.backend import StopOrder
@@ -66,6 +67,26 @@ async def test_only_who_listens_hears_the_checkpoint_signal(opened: Opened) -> N
     opened.backend.stop(StopOrder(attempt(1)))
     assert (await opened.end(attempt(1))).event is STOPPED
     assert (await text(opened, 1)).splitlines()[:3] == ["ready", "checkpoint", "term"]
+
+
+async def test_a_preempted_run_may_save_then_end_and_is_killed_only_then(opened: Opened) -> None:
+    script = (
+        "import signal, time\n"
+        "def hear(number, frame): print(signal.Signals(number).name, flush=True)\n"
+        "signal.signal(signal.SIGUSR1, hear)\n"
+        "signal.signal(signal.SIGTERM, hear)\n"
+        "while True: print('works', flush=True); time.sleep(0.02)\n"
+    )
+    run = f"cat > work.py <<'END'\n{script}END\nexec python3 work.py"
+    spec = job(run=run, grace_s=0.6, checkpoint=Checkpoint("SIGUSR1", grace_s=0.6))
+    await opened.backend.start(order(1, spec))
+    await said(opened, 1, "works")
+    opened.backend.stop(StopOrder(attempt(1), StopCause.PREEMPT))
+    end = await opened.end(attempt(1))
+    assert (end.event, end.exit_code) == (STOPPED, 128 + signal.SIGKILL)
+    # In time that it was given to save, and then in that to end, it went on working.
+    heard = [word for word, _ in groupby((await text(opened, 1)).split())]
+    assert heard == ["works", "SIGUSR1", "works", "SIGTERM", "works"]
 
 
 async def test_nothing_of_a_run_is_left_when_it_has_ended(opened: Opened) -> None:

@@ -107,6 +107,22 @@ async def test_a_rollback_is_counted_and_logged_with_the_ids_of_its_trace(
     assert (line["job_id"], line["attempt_id"], line["trace_id"]) == (job.id, attempt.id, own)
 
 
+async def test_who_is_stopped_for_others_is_counted() -> None:
+    shard = Shard()
+    await shard.cluster(nodes=1, gpus=8)
+    (low,) = await shard.submit(one_gpu("low", gpus=8))
+    leader = await shard.lead()
+    await cycle(leader)
+    await shard.sent()
+    await shard.report((await shard.attempt(low.id)).id, AttemptEvent.STARTED)
+    before = value("placement_attempts_preempted_total") or 0
+    await shard.submit(one_gpu("high", gpus=8, priority=10))
+    await cycle(leader)
+    assert value("placement_attempts_preempted_total") == before + 1
+    await cycle(leader)
+    assert value("placement_attempts_preempted_total") == before + 1
+
+
 async def test_silence_is_told_and_what_is_given_up_counted(
     capsys: pytest.CaptureFixture[str], restored_log: None
 ) -> None:
