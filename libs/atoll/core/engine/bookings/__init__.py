@@ -1,0 +1,1 @@
+"""Bookings: what fits when, where, and at whose cost; recurrences, rules, and when what is due."""
