@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 
 from atoll.core.engine.board import Wanted
-from atoll.core.engine.board_kernels import settle_one
+from atoll.core.engine.board_kernels import settle
 from atoll.core.engine.cycle import plan
 from atoll.core.engine.masks import Masks
 from atoll.core.engine.memo import Memo
@@ -170,14 +170,13 @@ def test_a_tree_knows_the_best_node_after_every_change(case: Given) -> None:
         for shape in [snapshot.task_shape(number)]
     ]
     ready = Memo().ready(snapshot, statement.nodes, scoring, columns=asked, lanes=(), gathers=False)
-    trees = ready.board.trees
     for column, each in zip(ready.columns, asked, strict=True):
         scores = [
             score_of(statement, scoring, each.shape, row=row) if each.allowed[row] else NO
             for row in range(len(snapshot.names))
         ]
         expected = int(np.argmin(scores)) if min(scores) != NO else -1
-        assert best(trees.least, trees.first, column) == expected
+        assert best(ready.board.trees, ready.board.states, column) == expected
         if expected >= 0:
             assert statement.allocate(each.shape, expected, job=0, group=0)
-            settle_one(statement.nodes, scoring, ready.board, expected)
+            settle(statement.nodes, scoring, ready.board, expected)

@@ -9,24 +9,30 @@ from numpy.typing import NDArray
 from atoll.core.engine.board_kernels import Board, Lanes, Work, used_rows
 from atoll.core.engine.profiles import Mask, profiles
 from atoll.core.engine.score_kernels import NO, Rules
-from atoll.core.engine.state_kernels import NO_ROOM_YET, UNKNOWN, empty_states
+from atoll.core.engine.state_kernels import (
+    NO_ROOM_YET,
+    UNKNOWN,
+    ask,
+    empty_states,
+    follow,
+    in_use,
+    widened,
+)
 from atoll.core.engine.terrain import flat_terrain, terrain_of
-from atoll.core.engine.tree_kernels import SPARE, empty_trees
+from atoll.core.engine.tree_kernels import ARMS, SPARE, empty_trees
 from atoll.core.model.resources import TaskShape
 from atoll.core.policies.interfaces import Term
-from atoll.core.state.columns import Nodes, copy_leading
+from atoll.core.state.columns import Nodes
 from atoll.core.state.snapshot import Snapshot
 
 COLUMNS: Final = 16
 """Columns come in multiples of this, so that a vertex is whole vector registers."""
 LANES: Final = 4
-LEAST_STATES: Final = 1 << 10
-MOST_STATES: Final = 1 << 15
 MOST_SETS: Final = 1 << 10
 """Sets of columns that are remembered."""
-UNBOUNDED: Final = np.iinfo(np.int64).max
 
 Ints = NDArray[np.int64]
+_Set = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 class Wanted(NamedTuple):
@@ -40,12 +46,13 @@ class Wanted(NamedTuple):
 
 
 class Arrays:
-    """The arrays of one memo, for up to `size` nodes of so many devices each."""
+    """The arrays of one memo, for up to so many nodes of so many devices each."""
 
-    def __init__(self, size: int, devices: int) -> None:
-        places = max(LEAST_STATES, min(MOST_STATES, 1 << (2 * size).bit_length()))
-        self._trees = empty_trees(size, 0)
-        self._states = empty_states(places, devices=devices, columns=0, lanes=0)
+    def __init__(self, nodes: int, devices: int) -> None:
+        self.blocks = max(1, -(-nodes // ARMS))
+        size = self.blocks * ARMS
+        self._trees = empty_trees(self.blocks)
+        self._states = empty_states(size, devices)
         self._terrain = flat_terrain(0)
         self._lanes = _lanes(size, vertices=0, lanes=0)
         self._work = _work(size, vertices=0)
@@ -54,12 +61,12 @@ class Arrays:
         self._mask: list[Mask | None] = []
         self._masks: tuple[Mask, ...] = ()
         self._profile = profiles((), 0)
-        self._sets: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+        self._sets: dict[_Set, int] = {}
         self._versions = 0
 
     @property
     def bytes_per_column(self) -> int:
-        """What one more column takes."""
+        """What one more column takes, at most."""
         return 4 * (len(self._trees.least) + len(self._states.score))
 
     def board(self) -> Board:
@@ -68,9 +75,8 @@ class Arrays:
 
     def follow(self, rules: Rules) -> None:
         """Learn what scores depend on besides devices and CPU."""
-        terms = [Term.MEMORY_LEFT, Term.ALIGNED]
-        self._states.most_memory[0] = UNBOUNDED if rules.weights[:, terms].any() else 0
-        self._states.by_chance[0] = rules.seed[0] != 0
+        matters = bool(rules.weights[:, [Term.MEMORY_LEFT, Term.ALIGNED]].any())
+        follow(self._states, memory_matters=matters, by_chance=bool(rules.seed[0]))
 
     def survey(self, nodes: Nodes, snapshot: Snapshot, *, gathers: bool) -> tuple[bool, Ints]:
         """Learn where domains lie: whether that is new, and the nodes spared now or no more."""
@@ -84,41 +90,31 @@ class Arrays:
         size, lanes = self._lanes.room.shape
         self._lanes = _lanes(size, vertices=len(self._terrain.real), lanes=lanes)
         self._work = _work(size, vertices=len(self._terrain.real))
-        return True, self.measure(nodes)
-
-    def measure(self, nodes: Nodes) -> Ints:
-        """Find out anew which domains are whole; nodes that are spared now or no more."""
-        if self._terrain.vertex.shape[1] < 2:
-            return self._spare(np.zeros(len(nodes.id), np.bool_))
-        used, vertex = used_rows(nodes), self._terrain.vertex[:, 0]
-        self._lanes.used[: len(used)] = used
-        self._lanes.busy[:] = np.bincount(vertex[used], minlength=len(self._lanes.busy))
-        return self._spare((self._lanes.busy[vertex] == 0) & self._terrain.real[vertex])
+        return True, self._measure(nodes)
 
     def widen(self, columns: int, lanes: int) -> None:
         """Make room for so many columns and lanes."""
-        trees, states = self._trees, self._states
+        trees, old = self._trees, self._lanes
+        self._states = widened(self._states, columns, lanes)
         if columns > trees.least.shape[1]:
-            wider = _widened(trees.least, columns, NO)
+            least = np.full((len(trees.least), columns), NO, np.int32)
+            least[:, : trees.least.shape[1]] = trees.least
             shape = np.append(trees.shape, np.zeros(columns - len(trees.shape), np.int64))
-            self._trees = trees._replace(least=wider, shape=shape)
-            self._states = states._replace(score=_widened(states.score, columns, UNKNOWN))
+            self._trees = trees._replace(least=least, shape=shape)
             self._mask += [None] * (columns - len(self._mask))
-        if lanes > self._lanes.room.shape[1]:
-            grown = _lanes(len(self._lanes.room), vertices=len(self._lanes.sums), lanes=lanes)
-            old = self._lanes
-            copy_leading((old.column, old.most, old.room), (grown.column, grown.most, grown.room))
-            copy_leading((old.sums, old.busy, old.used), (grown.sums, grown.busy, grown.used))
+        if lanes > old.room.shape[1]:
+            grown = _lanes(len(old.room), vertices=len(old.sums), lanes=lanes)
+            grown.busy[:], grown.used[:] = old.busy, old.used
+            for name in ("column", "most", "room", "sums"):
+                getattr(grown, name)[..., : len(old.column)] = getattr(old, name)
             self._lanes = grown
-            room = _widened(self._states.room, lanes, NO_ROOM_YET)
-            self._states = self._states._replace(room=room)
 
     def forget(self, columns: Ints, lanes: Ints) -> None:
         """What was kept in some columns and lanes is of no use any more."""
         if len(columns) or len(lanes):
             self._sets.clear()
-        self._states.score[:, columns] = UNKNOWN
-        self._states.room[:, lanes] = NO_ROOM_YET
+        self._states.score[1:, columns] = UNKNOWN
+        self._states.room[1:, lanes] = NO_ROOM_YET
         for column in columns.tolist():
             self._mask[column] = None
 
@@ -146,8 +142,12 @@ class Arrays:
         for lane, (column, most) in zip(lanes, aims, strict=True):
             self._lanes.column[lane], self._lanes.most[lane] = column, most
 
-    def activate(self, columns: Ints, lanes: Ints, *, memory: int) -> None:
-        """Keep these up to date from now on; no task of theirs asks for more memory on a node."""
+    def activate(self, columns: Ints, lanes: Ints, *, memory: int) -> tuple[Ints, bool]:
+        """Keep these up to date from now on.
+
+        No task of theirs asks for more memory on a node. Returns the states that nodes are
+        in, and whether states tell more memory apart than before.
+        """
         self._trees = self._trees._replace(active=columns)
         self._lanes = self._lanes._replace(active=lanes)
         chosen = (tuple(columns.tolist()), tuple(lanes.tolist()))
@@ -156,13 +156,22 @@ class Arrays:
         if chosen not in self._sets:
             self._versions += 1
             self._sets[chosen] = self._versions
-        self._states.now[0] = self._sets[chosen]
-        self._states.most_memory[0] = max(memory, int(self._states.most_memory[0]))
+        grew = ask(self._states, self._sets[chosen], memory=memory)
+        return in_use(self._states), grew
 
     def empty_lanes(self, lanes: Ints) -> None:
         """Count some gangs' room from nothing."""
         self._lanes.room[:, lanes] = 0
         self._lanes.sums[:, lanes] = 0
+
+    def _measure(self, nodes: Nodes) -> Ints:
+        """Find out which domains are whole; nodes that are spared now or no more."""
+        if self._terrain.vertex.shape[1] < 2:
+            return self._spare(np.zeros(len(nodes.id), np.bool_))
+        used, vertex = used_rows(nodes), self._terrain.vertex[:, 0]
+        self._lanes.used[: len(used)] = used
+        self._lanes.busy[:] = np.bincount(vertex[used], minlength=len(self._lanes.busy))
+        return self._spare((self._lanes.busy[vertex] == 0) & self._terrain.real[vertex])
 
     def _spare(self, spared: Mask) -> Ints:
         spare = np.where(spared, SPARE, 0)
@@ -191,12 +200,6 @@ def _compared(old: Sequence[Mask | None], wanted: Sequence[Wanted]) -> tuple[Int
             same.setdefault(id(each.allowed), before)
         rows.append(differ)
     return np.concatenate([np.zeros(0, np.int64), *rows]), same
-
-
-def _widened(old: NDArray[np.int32], columns: int, fill: int) -> NDArray[np.int32]:
-    new = np.full((len(old), columns), fill, np.int32)
-    new[:, : old.shape[1]] = old
-    return new
 
 
 def _lanes(size: int, *, vertices: int, lanes: int) -> Lanes:

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.random import Generator
 
-from atoll.core.engine.board_kernels import Board, settle
+from atoll.core.engine.board_kernels import Board, settle_all
 from atoll.core.engine.clearing import Clearing
 from atoll.core.engine.gangs import Outcome, gang_placer
 from atoll.core.engine.limits import limit_reasons, units_left
@@ -229,7 +229,7 @@ class _Cycle:
             outcome = Outcome.AT_LIMIT
         if outcome is Outcome.PLACED:
             rows = self.statement.rows_since(mark)
-            settle(self.statement.nodes, self.scoring, board, np.sort(rows))
+            settle_all(self.statement.nodes, self.scoring, board, np.unique(rows))
             line.next[group] += 1
             advance(line, forest, group)
             self.masks.note(view.request, rows)
@@ -245,7 +245,7 @@ class _Cycle:
             return
         rows = self.clearing.clear(view, job, masks_of(self.masks, view))
         if len(rows):
-            settle(self.statement.nodes, self.scoring, board, rows.copy())
+            settle_all(self.statement.nodes, self.scoring, board, rows)
             # Nothing that is known of rooms is true any more.
             self.gangs = gang_placer(
                 self.snapshot, self.statement, self.scoring, gathers=self.policies.score.gathers

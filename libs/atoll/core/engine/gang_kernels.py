@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from atoll.core.engine.board_kernels import Board, Lanes, Work, score_again
+from atoll.core.engine.board_kernels import Board, Lanes, Work, score_now
 from atoll.core.engine.score_kernels import NO, Scoring, device_for, look_at
 from atoll.core.engine.terrain import Terrain
 from atoll.core.state.columns import Nodes
@@ -153,16 +153,16 @@ def _pack(
 ) -> None:
     """Place tasks on the best of `work.rows` one after another; they are known to hold so many."""
     models, cuts, shapes, rules, seen, _, _ = scoring
-    trees, rows, scores = board.trees, board.work.rows, board.work.scores
-    shape = trees.shape[column]
+    states, rows, scores = board.states, board.work.rows, board.work.scores
+    shape = board.trees.shape[column]
     for i in range(size):
-        scores[i] = trees.least[rows[i], column] - trees.spare[rows[i]]
+        scores[i] = states.score[states.of[rows[i]], column]
     for _ in range(count):
         i = _least(scores, rows, size)
         node = look_at(nodes, models, rules, rows[i], seen)
         device = device_for(node, shapes, rules, seen, shape)
         place(nodes, models, cuts, shapes, journal, shape, rows[i], device)
-        scores[i] = score_again(nodes, scoring, board, rows[i], column)
+        scores[i] = score_now(nodes, scoring, board, rows[i], column)
 
 
 @bare

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atoll.core.engine.board import COLUMNS, LANES, Arrays, Wanted
-from atoll.core.engine.board_kernels import Board, build, settle
+from atoll.core.engine.board_kernels import Board, count_lanes, learn_all, touch_all
 from atoll.core.engine.score_kernels import Rules, Scoring
 from atoll.core.engine.slots import NEVER, Slots
-from atoll.core.engine.tree_kernels import changed_rows, play_columns
+from atoll.core.engine.tree_kernels import ARMS, changed_rows, climb_all, play_columns
 from atoll.core.model.resources import BLOCKS_PER_DEVICE, TaskShape
 from atoll.core.policies.interfaces import Term
 from atoll.core.state.columns import (
@@ -75,6 +75,8 @@ class Memo:
         self._rules: Rules | None = None
         self._gathers = False
         self._clock = 0
+        self._rows: list[_Ints] = []
+        """Nodes that are not what the board knows."""
         self._forget(0, 1)
 
     def ready(
@@ -95,9 +97,13 @@ class Memo:
         self._clock += 1
         self._see(snapshot, nodes, scoring.rules, gathers=gathers)
         numbers, places = self._assign(columns, lanes)
-        self._changed(self._arrays.point(numbers, columns))
+        self._rows.append(self._arrays.point(numbers, columns))
         most = _most_memory(scoring.shapes, nodes.model.shape[1], columns=columns, lanes=lanes)
-        self._arrays.activate(_ascending(numbers), _ascending(places), memory=most)
+        states, grew = self._arrays.activate(_ascending(numbers), _ascending(places), memory=most)
+        if grew:
+            # Nodes that were alike until now are so no more.
+            self._rows.append(np.arange(len(nodes.id)))
+        learn_all(scoring, self._arrays.board(), states)
         self._catch_up(nodes, scoring)
         return Ready(self._arrays.board(), numbers, places, self._arrays.has_domains)
 
@@ -107,12 +113,11 @@ class Memo:
         What is done to `nodes` from now on is not seen.
         """
         self._nodes = _copied(nodes, self._known, rows)
-        self._changed(rows)
+        played = ready.board.trees.played
+        self._played_at[played] = self._clock
+        played[:] = False
         self._columns.true_at[ready.columns] = self._clock
         self._lanes.true_at[ready.lanes] = self._clock
-
-    def _changed(self, rows: _Ints) -> None:
-        self._changed_at[rows] = self._clock
 
     def _see(self, snapshot: Snapshot, nodes: Nodes, rules: Rules, *, gathers: bool) -> None:
         old, self._nodes = self._nodes, None
@@ -121,16 +126,15 @@ class Memo:
         )
         if old is not None and known and gathers == self._gathers:
             rows = changed_rows(old, nodes)
-            self._changed(rows)
             self._known = _copied(nodes, old, rows)
         else:
             self._forget(len(nodes.id), nodes.model.shape[1])
             self._world, self._rules, self._gathers = snapshot.world, rules, gathers
             self._arrays.follow(rules)
-            self._changed_at[:] = self._clock
+            rows = np.arange(len(nodes.id))
             self._known = scratch_copy(nodes)
-        moved, rows = self._arrays.survey(nodes, snapshot, gathers=gathers)
-        self._changed(rows)
+        moved, spared = self._arrays.survey(nodes, snapshot, gathers=gathers)
+        self._rows = [rows, spared]
         if moved:
             self._lanes.true_at[:] = NEVER
 
@@ -139,18 +143,18 @@ class Memo:
         return (
             world is not self._world
             or self._oversized > OVERSIZED_CYCLES
-            or not known <= len(nodes.id) <= len(self._changed_at)
+            or not known <= len(nodes.id) <= len(self._played_at) * ARMS
             or nodes.model.shape[1] != old.model.shape[1]
             or not np.array_equal(nodes.id[:known], old.id)
             or not _same_rules(rules, self._rules)
         )
 
     def _forget(self, nodes: int, devices: int) -> None:
-        size = max(1, nodes + nodes // 8)
-        self._arrays = Arrays(size, devices)
+        self._arrays = Arrays(nodes + nodes // 8, devices)
         self._columns: Slots[_Column] = Slots(COLUMNS)
         self._lanes: Slots[_Lane] = Slots(LANES)
-        self._changed_at = np.zeros(size, np.int64)
+        self._played_at = np.zeros(self._arrays.blocks, np.int64)
+        """Blocks of columns that rested then are not true any more."""
         self._oversized = 0
         self._known = empty_nodes(0, devices, 1)
 
@@ -176,23 +180,21 @@ class Memo:
 
     def _catch_up(self, nodes: Nodes, scoring: Scoring) -> None:
         board = self._arrays.board()
-        columns, lanes = board.trees.active, board.lanes.active
-        column_at, lane_at = self._columns.true_at[columns], self._lanes.true_at[lanes]
-        known = np.concatenate([column_at, lane_at])
-        # Which domains are whole is to be known after each cycle, whoever asks for what.
-        since = min([self._clock - 1, *known[known != NEVER].tolist()])
-        rows = np.flatnonzero(self._changed_at[: len(nodes.id)] > since)
-        fresh, new = columns[column_at < since], lanes[lane_at < since]
+        trees, columns, lanes = board.trees, board.trees.active, board.lanes.active
+        column_at, before = self._columns.true_at[columns], self._clock - 1
+        since = min([before, *column_at[column_at != NEVER].tolist()])
+        stale = self._played_at > since
+        new = lanes[self._lanes.true_at[lanes] < before]
         self._arrays.empty_lanes(new)
+        touch_all(nodes, scoring, board, np.unique(np.concatenate(self._rows)), stale)
+        count_lanes(board, new, len(nodes.id))
+        fresh = columns[column_at == NEVER]
         if 2 * len(fresh) > len(columns):
-            # Whole rows are written as fast as parts of them.
-            rows = np.arange(len(nodes.id))
-        elif len(fresh) or len(new):
-            build(nodes, scoring, board, fresh, new)
-            play_columns(board.trees.least, board.trees.first, fresh)
-        # Whole rows are written: columns that rest are not true of these any more.
-        self._changed(rows)
-        settle(nodes, scoring, board, rows)
+            # Whole blocks are played as fast as parts of them.
+            stale[:] = True
+        elif len(fresh):
+            play_columns(trees, board.states, fresh)
+        climb_all(trees, board.states, np.flatnonzero(stale))
 
 
 def _keys(columns: Sequence[Wanted]) -> list[_Column]:

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from atoll.core.engine.board_kernels import Board, settle_one
+from atoll.core.engine.board_kernels import Board, settle
 from atoll.core.engine.gang_kernels import place_gang
 from atoll.core.engine.order_kernels import NOBODY, Forest, Line, advance, head, leave
 from atoll.core.engine.score_kernels import Scoring, device_for, look_at
@@ -174,7 +174,7 @@ def _place_next(
 def _place_task(
     nodes: Nodes, scoring: Scoring, board: Board, journal: Journal, column: int
 ) -> bool:
-    row = best(board.trees.least, board.trees.first, column)
+    row = best(board.trees, board.states, column)
     if row < 0:
         return False
     models, cuts, shapes, rules, seen, _, _ = scoring
@@ -192,9 +192,9 @@ def _settle(nodes: Nodes, scoring: Scoring, board: Board, journal: Journal, mark
         # A gang fills one node after another.
         row = journal.uses.row[task]
         if row != last and last >= 0:
-            settle_one(nodes, scoring, board, last)
+            settle(nodes, scoring, board, last)
         last = row
-    settle_one(nodes, scoring, board, last)
+    settle(nodes, scoring, board, last)
 
 
 @bare

@@ -1,9 +1,10 @@
 """The best node of every shape: tournament trees, all shapes of a vertex side by side.
 
-A vertex holds, by column, the least score below it. Level 0 are the nodes, row
-by row; eight vertices side by side are the children of one above, so that a
-match reads one stretch of memory. Of equal scores the first wins, which is the
-lower node id.
+A vertex holds, by column, the least score below it. Eight nodes that follow each
+other make a block, the lowest vertex; eight vertices side by side are the children
+of one above, so that a match reads one stretch of memory. Nodes have no vertex:
+their scores are those of their states. Of equal scores the first wins, which is
+the lower node id.
 """
 
 from typing import Final, NamedTuple
@@ -13,28 +14,34 @@ from numba import njit
 from numpy.typing import NDArray
 
 from atoll.core.engine.score_kernels import NO
+from atoll.core.engine.state_kernels import States
 from atoll.core.state.columns import Nodes
 from atoll.core.state.compiled import bare, inlined
 
 ARMS: Final = 8
-"""Children of a vertex."""
+"""Children of a vertex, and nodes of a block."""
 SPARE: Final = (1 << 30) - 1
 """Added to all scores of a node whose domain is whole: it goes last."""
 MOST: Final = (1 << 30) - 1
 """Scores are cut off here and at the negative of it, so that SPARE decides."""
 
 
+_NO: Final = np.int32(NO)
+
+
 class Trees(NamedTuple):
-    """Trees over up to `size` nodes for W columns; a column is a shape and its filter."""
+    """Trees over blocks of nodes for W columns; a column is a shape and its filter."""
 
     least: NDArray[np.int32]
-    """(vertices, W) level after level, the nodes first and the root last."""
+    """(vertices, W) level after level, the blocks first and the root last."""
     first: NDArray[np.int64]
     """(levels + 1) where a level begins."""
+    played: NDArray[np.bool_]
+    """(blocks) whether the block was played since somebody last asked."""
     spare: NDArray[np.int32]
-    """(size) SPARE or 0."""
+    """(nodes) SPARE or 0."""
     profile: NDArray[np.int32]
-    """(size) row of `shut`: nodes for which the filters say the same."""
+    """(nodes) row of `shut`: nodes for which the filters say the same."""
     shut: NDArray[np.int32]
     """(P, W) NO where the filters keep a column off, the least number where they do not."""
     shape: NDArray[np.int64]
@@ -44,8 +51,9 @@ class Trees(NamedTuple):
 
 
 @bare
-def best(least: NDArray[np.int32], first: NDArray[np.int64], column: int) -> int:
+def best(trees: Trees, states: States, column: int) -> int:
     """The node with the least score, the lowest of equals; -1 when the shape fits nowhere."""
+    least, first = trees.least, trees.first
     score = least[first[-2], column]
     if score == NO:
         return -1
@@ -54,53 +62,105 @@ def best(least: NDArray[np.int32], first: NDArray[np.int64], column: int) -> int
         at *= ARMS
         while least[first[level] + at, column] != score:
             at += 1
-    return at
+    row = at * ARMS
+    while score_at(trees, states, row, column) != score:
+        row += 1
+    return row
 
 
 @inlined
-def write_leaf(
-    least: NDArray[np.int32],
-    row: int,
-    scores: NDArray[np.int32],
-    place: int,
-    shut: NDArray[np.int32],
-    profile: int,
-    spare: int,
-) -> None:
-    """Write the scores of one node; what is shut there gets NO."""
-    for column in range(least.shape[1]):
-        score = max(scores[place, column], shut[profile, column])
-        least[row, column] = NO if score == NO else score + spare
+def score_at(trees: Trees, states: States, row: int, column: int) -> int:
+    """The score of one column on a node."""
+    score = max(states.score[states.of[row], column], trees.shut[trees.profile[row], column])
+    return int(score if score == NO else score + trees.spare[row])
 
 
 @bare
-def climb(least: NDArray[np.int32], first: NDArray[np.int64], row: int) -> None:
-    """Play the matches above a node up to where nothing changes."""
-    at = row // ARMS
+def climb(trees: Trees, states: States, block: int) -> None:
+    """Play a block, and the matches above it up to where nothing changes."""
+    if not play_block(trees, states, block):
+        return
+    at, first = block, trees.first
     for level in range(1, first.shape[0] - 1):
-        if not play(least, first[level - 1] + at * ARMS, first[level] + at):
-            return
         at //= ARMS
+        if not _play(trees.least, first[level - 1] + at * ARMS, first[level] + at):
+            return
 
 
 @bare
-def climb_all(least: NDArray[np.int32], first: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
-    """Play the matches above ascending rows, every one once; `rows` are of no use afterwards."""
-    left = rows.shape[0]
+def climb_all(trees: Trees, states: States, blocks: NDArray[np.int64]) -> None:
+    """Play ascending blocks and the matches above, every one once; uses `blocks` up."""
+    left, first = 0, trees.first
+    for block in blocks:
+        if play_block(trees, states, block):
+            blocks[left] = block
+            left += 1
     for level in range(1, first.shape[0] - 1):
         kept, last = 0, -1
         for i in range(left):
-            at = rows[i] // ARMS
+            at = blocks[i] // ARMS
             if at != last:
                 last = at
-                if play(least, first[level - 1] + at * ARMS, first[level] + at):
-                    rows[kept] = at
+                if _play(trees.least, first[level - 1] + at * ARMS, first[level] + at):
+                    blocks[kept] = at
                     kept += 1
         left = kept
 
 
 @bare
-def play(least: NDArray[np.int32], below: int, above: int) -> bool:
+def play_block(trees: Trees, states: States, block: int) -> bool:
+    """Bring a block up to date with its nodes; whether any column is another one than before."""
+    row = block * ARMS
+    trees.played[block] = True
+    if _is_even(trees, row):
+        return _play_even(trees, states, row, block)
+    return _play_odd(trees, states, row, block)
+
+
+@inlined
+def _is_even(trees: Trees, row: int) -> bool:
+    """Whether filters and sparing are the same for all nodes of a block."""
+    differs = 0
+    for arm in range(1, ARMS):
+        differs |= trees.profile[row + arm] ^ trees.profile[row]
+        differs |= trees.spare[row + arm] ^ trees.spare[row]
+    return bool(differs == 0)
+
+
+@inlined
+def _play_even(trees: Trees, states: States, row: int, block: int) -> bool:
+    score, least = states.score, trees.least
+    a, b, c, d = states.of[row], states.of[row + 1], states.of[row + 2], states.of[row + 3]
+    e, f, g, h = states.of[row + 4], states.of[row + 5], states.of[row + 6], states.of[row + 7]
+    spare, profile = trees.spare[row], trees.profile[row]
+    changed = np.int32(0)
+    for column in range(least.shape[1]):
+        one = min(score[a, column], score[b, column])
+        two = min(score[c, column], score[d, column])
+        three = min(score[e, column], score[f, column])
+        four = min(score[g, column], score[h, column])
+        lower = max(min(one, two, three, four), trees.shut[profile, column])
+        # In 32 bits throughout, or a match takes twice as long.
+        lower = _NO if lower == _NO else np.int32(lower + spare)
+        changed |= lower ^ least[block, column]
+        least[block, column] = lower
+    return bool(changed != 0)
+
+
+@bare
+def _play_odd(trees: Trees, states: States, row: int, block: int) -> bool:
+    changed = np.int32(0)
+    for column in range(trees.least.shape[1]):
+        lower = score_at(trees, states, row, column)
+        for arm in range(1, ARMS):
+            lower = min(lower, score_at(trees, states, row + arm, column))
+        changed |= np.int32(lower) ^ trees.least[block, column]
+        trees.least[block, column] = lower
+    return bool(changed != 0)
+
+
+@bare
+def _play(least: NDArray[np.int32], below: int, above: int) -> bool:
     """Let the least score of every column go up; whether any is another one than before."""
     changed = np.int32(0)
     for column in range(least.shape[1]):
@@ -113,10 +173,15 @@ def play(least: NDArray[np.int32], below: int, above: int) -> bool:
 
 
 @bare
-def play_columns(
-    least: NDArray[np.int32], first: NDArray[np.int64], columns: NDArray[np.int64]
-) -> None:
+def play_columns(trees: Trees, states: States, columns: NDArray[np.int64]) -> None:
     """Play all matches of some columns."""
+    least, first = trees.least, trees.first
+    for block in range(trees.played.shape[0]):
+        for column in columns:
+            lower = score_at(trees, states, block * ARMS, column)
+            for arm in range(1, ARMS):
+                lower = min(lower, score_at(trees, states, block * ARMS + arm, column))
+            least[block, column] = lower
     for level in range(1, first.shape[0] - 1):
         for at in range(first[level + 1] - first[level]):
             _play_some(least, first[level - 1], first[level], at, columns)
@@ -136,19 +201,20 @@ def _play_some(
         least[upper + at, column] = score
 
 
-def empty_trees(size: int, columns: int) -> Trees:
-    """Trees in which nothing fits anywhere."""
-    levels = [-(-size // ARMS) * ARMS]
+def empty_trees(blocks: int) -> Trees:
+    """Trees in which nothing fits anywhere, without columns."""
+    levels = [blocks if blocks == 1 else -(-blocks // ARMS) * ARMS]
     while levels[-1] > 1:
         above = levels[-1] // ARMS
         levels.append(-(-above // ARMS) * ARMS if above > 1 else 1)
     return Trees(
-        least=np.full((sum(levels), columns), NO, np.int32),
+        least=np.full((sum(levels), 0), NO, np.int32),
         first=np.cumsum([0, *levels]),
-        spare=np.zeros(size, np.int32),
-        profile=np.zeros(size, np.int32),
-        shut=np.zeros((1, columns), np.int32),
-        shape=np.zeros(columns, np.int64),
+        played=np.zeros(blocks, np.bool_),
+        spare=np.zeros(blocks * ARMS, np.int32),
+        profile=np.zeros(blocks * ARMS, np.int32),
+        shut=np.zeros((1, 0), np.int32),
+        shape=np.zeros(0, np.int64),
         active=np.zeros(0, np.int64),
     )
 
