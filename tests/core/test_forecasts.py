@@ -13,9 +13,9 @@ from atoll.core.engine.timeline.eta_kernels import (
     quantile,
 )
 from atoll.core.engine.timeline.profile_kernels import Steps, of_ends
-from atoll.core.policies.time_order import TRUST, URGENCY, doublings
+from atoll.core.policies.time_order import URGENCY, doublings
 from atoll.core.state.backlog_kernels import empty_backlog, fade, note_run
-from atoll.core.state.history_kernels import Alive, empty_history, expect, note
+from atoll.core.state.history_kernels import TRUST, Alive, empty_history, expect, note
 
 NOBODY = Alive(np.zeros(4), np.zeros(4), np.zeros(4, np.int64))
 HOUR = 3600.0

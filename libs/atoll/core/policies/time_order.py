@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from numba import njit
 
-from atoll.core.state.history_kernels import Expected, Trust
+from atoll.core.state.history_kernels import TRUST, Expected, Trust
 
 DAY_S: Final = 86_400.0
 LEAST_BACKLOG_S: Final = 3600.0
@@ -69,7 +69,6 @@ class TimeOrder(NamedTuple):
 
 URGENCY: Final = Urgency(1.0, 1.0, 1.0, 0.14, 1.0, 2)
 AGEING: Final = Ageing(1.2, 0.5, 1, math.inf, 60 * DAY_S)
-TRUST: Final = Trust(60, 0.97, 0.5, 0.3, 0.3, 1.0, 2.0, 0.0, 2.0)
 
 _IN_ORDER: Final = TimeOrder(1, False, False, False, False, URGENCY, AGEING, TRUST)
 TIME_ORDERS: Final[dict[str, TimeOrder]] = {

@@ -49,6 +49,12 @@ class Fifo:
         ids = np.concatenate([main, np.array(self._late, np.int64)]) if self._late else main
         return ids, len(main), more
 
+    def sampled(self, most: int) -> tuple[Ints, Ints, int]:
+        """Up to `most` ids, evenly over all, with their places; and how many ids there are."""
+        size = self._end - self._head
+        places = np.unique(np.linspace(0, max(0, size - 1), min(most, size)).astype(np.int64))
+        return self._ids[self._head + places], places, size
+
     def skip(self, count: int) -> None:
         """Forget the first `count` ids of the window: they have left."""
         self._head = min(self._end, self._head + count)

@@ -8,11 +8,22 @@ from atoll.core.state.heads import Heads
 from atoll.core.state.job_queue import JobClass, JobQueue
 from atoll.core.state.node_table import NodeTable
 from atoll.core.state.queue_books import QueueBooks
+from atoll.core.state.run_times import RunTimesView, form_of
 from atoll.core.state.snapshot import ClassView, QueueView
 
 
-def class_views(classes: Sequence[JobClass], books: QueueBooks) -> tuple[ClassView, ...]:
+def class_views(
+    classes: Sequence[JobClass], books: QueueBooks, times: RunTimesView
+) -> tuple[ClassView, ...]:
     """Classes as they stand, with the numbers of the limits that bind them."""
+    expected = times.expected(
+        times.owners(c.queue for c in classes),
+        form_of(
+            np.array([c.need.cpu_milli for c in classes], np.int64),
+            np.array([sum(units for _, units in c.need.devices) for c in classes], np.int64),
+        ),
+        np.array([c.request.terms.time_limit_s for c in classes], np.float64),
+    )
     return tuple(
         ClassView(
             number=c.number,
@@ -24,8 +35,9 @@ def class_views(classes: Sequence[JobClass], books: QueueBooks) -> tuple[ClassVi
             vertex=c.vertex,
             need=c.need,
             jobs=c.live,
+            expected=(hurry, length),
         )
-        for c in classes
+        for c, (hurry, length) in zip(classes, expected.tolist(), strict=True)
     )
 
 

@@ -15,15 +15,18 @@ from atoll.core.model.spec import AntiAffinity
 from atoll.core.state.apart import Place, domain_keys, shared
 from atoll.core.state.columns import Nodes, Shapes
 from atoll.core.state.fit_kernels import Hardware
+from atoll.core.state.history_kernels import Expected
 from atoll.core.state.holds import Hold
 from atoll.core.state.interning import Labels
 from atoll.core.state.labels import LabelSets
 from atoll.core.state.limits import Limits
 from atoll.core.state.needs import Need
 from atoll.core.state.pace import PaceView
+from atoll.core.state.run_times import GUESS_S
 from atoll.core.state.running import Running
 from atoll.core.state.shares import Shares
 from atoll.core.state.typical import Typical
+from atoll.core.state.windows import WindowView
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,8 @@ class ClassView:
     vertex: int
     """Of its queue in `Snapshot.shares`."""
     need: Need
+    expected: Expected = (1 / GUESS_S, GUESS_S)
+    """How long its jobs will run by what is known of others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +116,8 @@ class Snapshot:
     pace: PaceView
     calm: frozenset[QueueName]
     """Queues whose jobs stop nobody for their priority."""
+    windows: WindowView
+    """Of bookings that are not over."""
 
     def closed(self, cluster: int, request: GangRequest, *, now: float) -> ReasonCode | None:
         """Why a cluster does not take a request now; None when it does."""

@@ -5,50 +5,40 @@ or freezes. A snapshot, once taken, is independent of it.
 """
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, QueueName, job_of
-from atoll.core.model.plan import GangRequest, Nomination, PendingJob, Plan, TaskPlacement
+from atoll.core.model.plan import Nomination, PendingJob, Plan, TaskPlacement
+from atoll.core.state.backlog import Backlog
 from atoll.core.state.fit_kernels import Hardware
-from atoll.core.state.fleet import Fleet
-from atoll.core.state.freezing import class_views, level_order, queue_view
+from atoll.core.state.freezing import level_order, queue_view
 from atoll.core.state.heads import heads
 from atoll.core.state.holds import HoldBook, charged
-from atoll.core.state.job_queue import JobClass, JobQueue
+from atoll.core.state.job_queue import JobClass
 from atoll.core.state.ledger import Holding
-from atoll.core.state.needs import need_of
-from atoll.core.state.running import RunningTable
-from atoll.core.state.shape_table import ShapeTable, watched_kinds
+from atoll.core.state.running import NEVER, RunningTable
 from atoll.core.state.shares import HALF_LIFE_S
 from atoll.core.state.snapshot import Snapshot
-from atoll.core.state.typical import Workload
+from atoll.core.state.survey import Survey, survey
 
 HEADS = 4096
 
 
-class World(Fleet):
+class World(Backlog):
     """Nodes, clusters, holdings and queue of one shard; past use halves in `half_life_s`."""
 
     def __init__(self, half_life_s: float = HALF_LIFE_S) -> None:
         super().__init__(half_life_s)
-        self._shapes = ShapeTable(self._table.models.kinds)
-        self._queue = JobQueue()
         self._running = RunningTable()
         self._holds = HoldBook(self._table, self.ledger)
         self._now = 0.0
-        self.workload = Workload()
         self._immune: list[float] = []
         """When runs may be stopped that may not be now."""
         self._planned: set[AttemptId] = set()
         """Attempts of the last plan that have not become allocations yet."""
-
-    @property
-    def pending_count(self) -> int:
-        """Pending jobs, those included that wait for a dependency or a time."""
-        return self._queue.table.count
 
     def upsert_pending(self, jobs: Sequence[PendingJob]) -> tuple[JobId, ...]:
         """Enter or replace jobs; a revision lower than the known one is ignored.
@@ -70,32 +60,6 @@ class World(Fleet):
         removed = self._queue.remove(gone)
         self._drop_empty()
         return removed
-
-    def dependency_done(self, job: JobId) -> int:
-        """A job succeeded; how many jobs waited for it."""
-        return self._queue.dependency_done(job)
-
-    def awaited(self) -> tuple[JobId, ...]:
-        """Jobs that pending ones wait for, by id."""
-        return self._queue.awaited()
-
-    def pending(self, job: JobId) -> PendingJob | None:
-        """A pending job, its `depends_on` reduced to what it still waits for."""
-        return self._queue.get(job)
-
-    def guaranteed(self) -> tuple[PendingJob, ...]:
-        """Pending jobs whose deadline is guaranteed, by id."""
-        found = (self._queue.get(JobId(job)) for job in self._queue.table.promised().tolist())
-        return tuple(job for job in found if job is not None)
-
-    def asked(self) -> Iterator[tuple[QueueName, GangRequest]]:
-        """What pending jobs ask for that could start now, but for room."""
-        classes = self._queue.classes.values()
-        return ((group.queue, group.request) for group in classes if not group.fifo.empty)
-
-    def jobs_ahead(self, job: PendingJob) -> int:
-        """Pending jobs that are before this one, over all queues."""
-        return self._queue.ahead(job)
 
     def add_allocation(
         self,
@@ -193,6 +157,12 @@ class World(Fleet):
         """
         return self._frozen(now, (), 0)
 
+    def survey(self, now: float) -> Survey:
+        """All of the queue in short beside what `look` shows, for forecasts."""
+        classes = [c for c in self._queue.classes.values() if not c.fifo.empty]
+        each = list(zip(classes, self._views(classes), strict=True))
+        return survey(self.look(now), self._queue, each, times=self.run_times.freeze())
+
     def _frozen(self, now: float, tried: Sequence[JobClass], heads_per_class: int) -> Snapshot:
         nodes, names, row_of = self._table.share()
         nominated = (self._queue.get(job) for job in self.ledger.nominations)
@@ -219,7 +189,7 @@ class World(Fleet):
             levels=level_order(self._table),
             kinds=dict(self._table.models.kinds.number),
             typical=self.workload.table(self._queue.classes, self.ledger.holdings, self._table),
-            queue=queue_view(self._queue, class_views(tried, self._queues), first),
+            queue=queue_view(self._queue, self._views(tried), first),
             limits=limits,
             shares=shares,
             running=self._running.freeze(),
@@ -228,6 +198,7 @@ class World(Fleet):
             apart=self.ledger.apart.freeze(),
             pace=self._pace.freeze(shares.capacity, now=self._now),
             calm=self._queues.calm(),
+            windows=self._windows.freeze(now),
         )
 
     def note_waiting(self, snapshot: Snapshot, plan: Plan) -> None:
@@ -239,6 +210,7 @@ class World(Fleet):
         held = self.ledger.holdings
         self._planned = {p.attempt for p in plan.placements if p.attempt not in held}
         self._holds.first.clear()
+        self._windows.planned(plan.evictions)
         if self._pace.promise(plan.promises, cleared=plan.cleared):
             self._stamps.settings_changed()
         waiting = {(w.queue, w.request) for w in plan.waiting if not w.again}
@@ -248,13 +220,14 @@ class World(Fleet):
                 group.blocked_at = snapshot.stamp
 
     def has_work(self, now: float | None = None) -> bool:
-        """Whether a cycle at wall time `now` could place something: some class is worth a try.
+        """Whether a cycle at wall time `now` could do something: some class is worth a try.
 
+        So it is when somebody is to be stopped for a booking.
         Without `now` as of the last freeze: a begin or an avoidance that ends later is not seen.
         """
         if now is not None:
             self._advance(now)
-        return any(self._worth_a_try(c) for c in self._queue.classes.values())
+        return self._windows.due or any(self._worth_a_try(c) for c in self._queue.classes.values())
 
     def next_wakeup(self, now: float) -> float | None:
         """Wall time after `now` at which waiting alone makes another cycle worthwhile."""
@@ -262,7 +235,8 @@ class World(Fleet):
         times = [a.until for a in self._avoidances] + ([begin] if begin is not None else [])
         times += self._immune[:1]
         times += [n.until for n in self.ledger.nominations.values()]
-        return min((time for time in times if time > now), default=None)
+        times += [self._windows.next_time(now, self._running.freeze())]
+        return min((time for time in times if now < time < NEVER), default=None)
 
     def _advance(self, now: float) -> None:
         if self._planned:
@@ -274,6 +248,8 @@ class World(Fleet):
         while self._immune and self._immune[0] <= now:
             heapq.heappop(self._immune)
             self._stamps.settings_changed()
+        if self._windows.advance(self._now, now, self._running.freeze()):
+            self._stamps.settings_changed()
         self._now = max(now, self._now)
         self._queues.advance(self._now)
         self._queue.advance(now)
@@ -283,15 +259,3 @@ class World(Fleet):
             return not group.fifo.empty
         bound = self._queues.bound(group.queue)
         return self._stamps.latest(group.watch, bound) > group.blocked_at
-
-    def _complete(self, group: JobClass) -> None:
-        groups = group.request.groups
-        group.shapes = tuple(tuple(self._shapes.hold(s) for s in g.shapes) for g in groups)
-        group.watch = watched_kinds(group.request, self._table.models.kinds)
-        group.vertex = self._queues.tree(group.queue)
-        group.need = need_of(group.request, self._table.models.kinds)
-
-    def _drop_empty(self) -> None:
-        for group in self._queue.drop_empty():
-            for number in (n for numbers in group.shapes for n in numbers):
-                self._shapes.let_go(number)
