@@ -6,11 +6,18 @@ fit; until `bind_before` its start they may move to other nodes.
 """
 
 import enum
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import NewType
+from typing import Final, NewType
 
 from atoll.core.model.ids import ClusterName, NodeId, QueueName
 from atoll.core.model.resources import DeviceGrant
+
+OPEN_ENDED_S: Final = 86_400.0
+"""Preemptible work without a time limit is taken to run so long, where a booking is still far off:
+when that comes, it is stopped in time. What may not be stopped is taken to run for ever."""
+STOP_MARGIN_S: Final = 5.0
+"""Whoever is to have ended by a time is told its grace and this much before it."""
 
 OccurrenceId = NewType("OccurrenceId", int)
 """Number of an occurrence in the store, never reused."""
@@ -93,3 +100,27 @@ class Window:
     priority: int = 0
     open: bool = False
     """The loop has started it: its owners' jobs may run there."""
+
+    @property
+    def lends(self) -> bool:
+        """Whether preemptible jobs of others may run on what no owner uses."""
+        return self.lend and not self.owners.nobody
+
+    @property
+    def kept_until(self) -> float:
+        """From then on it means nothing to anybody."""
+        return self.end + (self.end_grace_s if self.on_end is OnEnd.GRACE else 0.0)
+
+
+def owned_by(owners: Owners, queue: QueueName, marks: Collection[str]) -> bool:
+    """Whether jobs of a queue with these marks are the owners'."""
+    if any(queue == name or queue.startswith(f"{name}.") for name in owners.queues):
+        return True
+    return any(mark in marks for mark in owners.marks)
+
+
+def held_for_s(time_limit_s: float, *, preemptible: bool) -> float:
+    """How long a job that starts now is taken to hold its place."""
+    if time_limit_s:
+        return time_limit_s
+    return OPEN_ENDED_S if preemptible else float("inf")

@@ -56,8 +56,7 @@ class GangRequest:
     reservation: str = ""
     """Runs in this booking's windows only."""
     marks: tuple[str, ...] = ()
-    """By which bookings know the job beside its queue (`Owners.marks`); only those that some
-    window asks for, so that users and labels do not make classes of their own."""
+    """By which bookings know the job beside its queue; only those that some window asks for."""
 
 
 LEAST_IMMUNITY_S: Final = 600.0
@@ -75,6 +74,7 @@ def request_of(spec: JobSpec) -> GangRequest:
         needs_guard=spec.on_lost is OnLost.REQUEUE,
         terms=_terms(spec),
         anti_affinity=apart and replace(apart, name=f"{spec.queue}/{apart.name}"),
+        reservation=spec.reservation,
     )
 
 
@@ -173,6 +173,9 @@ class RunFacts:
     """Wall time until which it is no victim, but for operators and bookings."""
     apart: AntiAffinity | None = None
     """Jobs that it is kept apart from; the queue is in the name."""
+    reservation: str = ""
+    marks: tuple[str, ...] = ()
+    """As in its request, as is `reservation`."""
 
 
 def run_facts(placement: GangPlacement, *, started_at: float) -> RunFacts:
@@ -189,6 +192,8 @@ def run_facts(placement: GangPlacement, *, started_at: float) -> RunFacts:
         preemptions=placement.preemptions,
         immune_until=immune_until(terms, placement.preemptions, started_at=started_at),
         apart=placement.request.anti_affinity,
+        reservation=placement.request.reservation,
+        marks=placement.request.marks,
     )
 
 

@@ -122,6 +122,8 @@ class JobSpec:
     retries: int = 0
     grace_s: float = 10.0
     """From SIGTERM to SIGKILL."""
+    reservation: str = ""
+    """Booking in whose windows alone it runs; empty: wherever it may."""
 
     @property
     def task_count(self) -> int:

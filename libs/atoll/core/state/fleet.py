@@ -5,6 +5,7 @@ from collections.abc import Set as AbstractSet
 
 import numpy as np
 
+from atoll.core.model.booking import OccurrenceId, Window
 from atoll.core.model.ids import ClusterName, NodeId, QueueName
 from atoll.core.model.inventory import Avoidance, Cluster, ClusterState, Node
 from atoll.core.model.job import Queue
@@ -16,6 +17,7 @@ from atoll.core.state.pace import Pace
 from atoll.core.state.queue_books import QueueBooks
 from atoll.core.state.snapshot import ClusterView
 from atoll.core.state.stamps import Stamps
+from atoll.core.state.windows import WindowBook
 
 UNKNOWN = ReasonCode.NO_CLUSTER
 
@@ -32,6 +34,7 @@ class Fleet:
         self._stamps = Stamps()
         self._pace = Pace()
         self._seen: dict[NodeId, tuple[int, int]] = {}
+        self._windows = WindowBook(self.ledger)
 
     def set_clusters(
         self, clusters: Iterable[Cluster], behind: AbstractSet[ClusterName] = frozenset()
@@ -61,6 +64,21 @@ class Fleet:
         if set(self._avoidances) - set(new):
             self._stamps.settings_changed()
         self._avoidances = new
+
+    def set_windows(self, windows: Iterable[Window]) -> None:
+        """Replace all windows of bookings."""
+        self._windows.set(windows)
+        self._stamps.settings_changed()
+
+    def put_windows(self, windows: Iterable[Window]) -> None:
+        """Enter or replace windows, all those of an occurrence at once."""
+        self._windows.put(windows)
+        self._stamps.settings_changed()
+
+    def drop_windows(self, ids: Iterable[OccurrenceId]) -> None:
+        """Forget occurrences of bookings; those that are not here are passed over."""
+        if self._windows.drop(ids):
+            self._stamps.settings_changed()
 
     def upsert_nodes(self, nodes: Iterable[Node]) -> None:
         """Enter or replace nodes by id; a revision lower than the known one is ignored."""

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
+from atoll.core.model.booking import OccurrenceId, Window
 from atoll.core.model.errors import DomainError, ErrorCode
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId, QueueName, attempt_name
 from atoll.core.model.plan import Nomination, RunFacts, TaskPlacement
@@ -107,6 +108,10 @@ class Ledger:
         self.nominations: dict[JobId, Nomination] = {}
         """What is held for jobs; it is not taken from the table's columns."""
         self.apart = ApartBook()
+        self.windows: dict[OccurrenceId, tuple[Window, ...]] = {}
+        """Of bookings, those that are over included until they are forgotten."""
+        self.now = 0.0
+        """Wall time as far as it is known here: it decides which windows matter."""
 
     def allocate(self, holdings: Sequence[Holding]) -> tuple[Holding, ...]:
         """Take what committed attempts hold, all or none; those that were not held before.
