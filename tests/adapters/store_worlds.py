@@ -9,6 +9,7 @@ from atoll.adapters.postgres.store import PostgresStore
 from atoll.adapters.system import SystemIds
 from atoll.ports.store.dispatch import DispatchStore
 from atoll.ports.store.placement import PlacementStore
+from atoll.ports.store.reservation import ReservationStore
 from atoll.ports.store.submission import SubmissionStore
 from atoll.ports.store.upkeep import UpkeepStore
 
@@ -22,6 +23,8 @@ class Store(Protocol):
     def placement(self) -> PlacementStore: ...
     @property
     def dispatch(self) -> DispatchStore: ...
+    @property
+    def reservation(self) -> ReservationStore: ...
     @property
     def upkeep(self) -> UpkeepStore: ...
     async def close(self) -> None: ...

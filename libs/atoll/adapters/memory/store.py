@@ -1,7 +1,8 @@
-"""The store in memory: three roles' sides of one database, with the rules of the real one."""
+"""The store in memory: each role's side of one database, with the rules of the real one."""
 
 from atoll.adapters.memory.store_dispatch import MemoryDispatchStore
 from atoll.adapters.memory.store_placement import MemoryPlacementStore
+from atoll.adapters.memory.store_reservation import MemoryReservationStore
 from atoll.adapters.memory.store_rows import MemoryDatabase as MemoryDatabase
 from atoll.adapters.memory.store_submission import MemorySubmissionStore
 from atoll.adapters.memory.store_upkeep import MemoryUpkeep
@@ -15,6 +16,7 @@ class MemoryStore:
         self.submission = MemorySubmissionStore(database, clock)
         self.placement = MemoryPlacementStore(database, clock)
         self.dispatch = MemoryDispatchStore(database, clock)
+        self.reservation = MemoryReservationStore(database, clock)
         self.upkeep = MemoryUpkeep(database, clock)
 
     async def close(self) -> None:

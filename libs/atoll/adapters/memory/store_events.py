@@ -1,13 +1,17 @@
 """Cursors over commits in memory: commits have one order, so a cursor is a number."""
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
+from typing import TypeVar
 
+from atoll.adapters.memory.booking_rows import LoggedBooking
 from atoll.adapters.memory.store_rows import LoggedEvent, MemoryDatabase
 from atoll.core.model.errors import ErrorCode, FailedPrecondition
 from atoll.ports.store.common import Cursor
 from atoll.ports.store.submission import WatchPage
+
+LoggedT = TypeVar("LoggedT", LoggedEvent, LoggedBooking)
 
 
 def cursor_at(database: MemoryDatabase, seq: int, place: int = 0) -> Cursor:
@@ -45,18 +49,31 @@ def events_after(
     limit: int,
 ) -> WatchPage:
     """The next page of wanted events."""
+    page, following = page_after(
+        database, database.events, cursor, wanted=wanted, lost=database.events_lost, limit=limit
+    )
+    return WatchPage(tuple(each.event for each in page), following)
+
+
+def page_after(
+    database: MemoryDatabase,
+    log: Sequence[LoggedT],
+    cursor: Cursor,
+    *,
+    wanted: Callable[[LoggedT], bool],
+    lost: int,
+    limit: int,
+) -> tuple[list[LoggedT], Cursor]:
+    """The next wanted entries of a log, and the cursor after them; up to `lost` some may lack."""
     seq, place = position(database, cursor)
-    if seq < database.events_lost:
+    if seq < lost:
         raise expired("events after it were pruned")
-    start = bisect_right(database.events, seq, key=lambda logged: logged.seq) + place
-    later = ((at, database.events[at]) for at in range(start, len(database.events)))
+    start = bisect_right(log, seq, key=lambda logged: logged.seq) + place
+    later = ((at, log[at]) for at in range(start, len(log)))
     page = list(islice(((at, each) for at, each in later if wanted(each)), limit))
-    events = tuple(each.event for _, each in page)
+    events = [each for _, each in page]
     if len(page) < limit:
-        return WatchPage(events, events_now(database))
-    return WatchPage(events, _amid(database, *page[-1]))
-
-
-def _amid(database: MemoryDatabase, at: int, last: LoggedEvent) -> Cursor:
-    first = bisect_right(database.events, last.seq - 1, key=lambda logged: logged.seq)
-    return cursor_at(database, last.seq - 1, at + 1 - first)
+        return events, events_now(database)
+    at, last = page[-1]
+    first = bisect_right(log, last.seq - 1, key=lambda logged: logged.seq)
+    return events, cursor_at(database, last.seq - 1, at + 1 - first)

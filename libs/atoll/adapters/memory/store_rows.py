@@ -7,11 +7,13 @@ time: there is no second writer to conflict with, so locks are one lock.
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Final, Generic, TypeVar
+from typing import Final
 
+from atoll.adapters.memory.booking_rows import BookingRows, BookingTables, LoggedBooking
+from atoll.adapters.memory.overlay import Overlay
 from atoll.core.model.errors import ErrorCode
 from atoll.core.model.ids import (
     DEFAULT_SHARD,
@@ -30,9 +32,6 @@ from atoll.core.model.lifecycle import TERMINAL_JOB, JobState
 from atoll.core.model.messages import ChangeKind, Decision, Event
 from atoll.core.model.plan import Nomination
 from atoll.ports.store.common import Allocation, Fence, StoreUnavailable
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 DEFAULT_QUEUE: Final = Queue(
     QueueName("default"), Tenant("default"), description="for jobs that name no queue"
@@ -71,55 +70,6 @@ class LoggedChange:
     writer: int
 
 
-class Overlay(Generic[K, V]):
-    """A table with the writes of one open transaction on top."""
-
-    def __init__(self, base: dict[K, V]) -> None:
-        self._base = base
-        self._written: dict[K, V | None] = {}
-
-    def get(self, key: K) -> V | None:
-        """The row as this transaction sees it."""
-        return self._written[key] if key in self._written else self._base.get(key)
-
-    def put(self, key: K, row: V) -> None:
-        """Insert or replace."""
-        self._written[key] = row
-
-    def drop(self, key: K) -> None:
-        """Delete, if it is there."""
-        self._written[key] = None
-
-    def items(self) -> Iterator[tuple[K, V]]:
-        """All rows; those written by this transaction come last."""
-        for key, row in self._base.items():
-            if key not in self._written:
-                yield key, row
-        for key, written in self._written.items():
-            if written is not None:
-                yield key, written
-
-    def values(self) -> Iterator[V]:
-        """All rows, in the same order."""
-        for key, row in self._base.items():
-            if key not in self._written:
-                yield row
-        yield from (row for row in self._written.values() if row is not None)
-
-    def changes(self) -> Iterator[tuple[K, V | None, V | None]]:
-        """Key, row before and row after, of what was written."""
-        for key, row in self._written.items():
-            yield key, self._base.get(key), row
-
-    def apply(self) -> None:
-        """Commit."""
-        for key, row in self._written.items():
-            if row is None:
-                self._base.pop(key, None)
-            else:
-                self._base[key] = row
-
-
 @dataclass(slots=True)
 class Tables:
     """Committed rows."""
@@ -144,6 +94,7 @@ class Tables:
     decisions: dict[tuple[ClusterName, int], tuple[Decision, float]] = field(default_factory=dict)
     avoidances: dict[AvoidanceKey, Avoidance] = field(default_factory=dict)
     nominations: dict[JobId, tuple[ShardId, Nomination]] = field(default_factory=dict)
+    bookings: BookingTables = field(default_factory=BookingTables)
 
 
 class Rows:
@@ -165,6 +116,7 @@ class Rows:
         self.decisions = Overlay(tables.decisions)
         self.avoidances = Overlay(tables.avoidances)
         self.nominations = Overlay(tables.nominations)
+        self.bookings = BookingRows(tables.bookings)
         self.events: list[tuple[Tenant, Event]] = []
         self.changes: list[tuple[ChangeKind, frozenset[int | str], int]] = []
         """Kind, keys, and the writer that need not be shown them; 0: nobody."""
@@ -178,6 +130,7 @@ class Rows:
             self.decisions, self.avoidances, self.nominations,
         ):  # fmt: skip
             table.apply()
+        self.bookings.apply()
 
 
 @dataclass(slots=True)
@@ -187,6 +140,7 @@ class MemoryDatabase:
     tables: Tables = field(default_factory=Tables)
     events: list[LoggedEvent] = field(default_factory=list)
     changes: list[LoggedChange] = field(default_factory=list)
+    booking_events: list[LoggedBooking] = field(default_factory=list)
     tallies: Counter[tuple[QueueName, JobState]] = field(default_factory=Counter)
     """Live jobs."""
     live_jobs: set[JobId] = field(default_factory=set)
@@ -199,6 +153,7 @@ class MemoryDatabase:
     events_lost: int = 0
     """Commits up to here may lack events, which were pruned."""
     changes_lost: int = 0
+    booking_events_lost: int = 0
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     before_commit: "Callable[[Rows], None] | None" = None
     """Called with what is about to be committed; what it raises keeps that from happening."""
@@ -227,6 +182,7 @@ class MemoryDatabase:
             self._tally(key, before, after)
         rows.apply()
         self.events += [LoggedEvent(self.seq, tenant, event) for tenant, event in rows.events]
+        self.booking_events += [LoggedBooking(self.seq, each) for each in rows.bookings.events]
         self.changes += [
             LoggedChange(self.seq, now, kind, keys, writer) for kind, keys, writer in rows.changes
         ]

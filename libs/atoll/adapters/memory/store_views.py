@@ -2,12 +2,13 @@
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TypeVar, cast
 
 from atoll.adapters.memory.store_events import cursor_at, expired, position
 from atoll.adapters.memory.store_rows import MemoryDatabase, Refused, Tables
+from atoll.core.model.booking import OccurrenceId, Window
 from atoll.core.model.ids import QueueName, ShardId, job_of
 from atoll.core.model.job import Attempt, Job
 from atoll.core.model.lifecycle import TERMINAL_ATTEMPT
@@ -20,6 +21,7 @@ from atoll.core.model.plan import (
     request_of,
     shape_key,
 )
+from atoll.core.model.windows import windows_of
 from atoll.ports.store.common import Cursor
 from atoll.ports.store.placement import AttemptView, JobView, ShardDelta
 from atoll.wire.request import CACHED_REQUESTS
@@ -53,6 +55,7 @@ def load(database: MemoryDatabase, shard: ShardId) -> ShardDelta:
         queues=tuple(queue for _, queue in sorted(tables.queues.items())),
         avoidances=tuple(a for a in tables.avoidances.values() if a.cluster in ours),
         nominations=tuple(n for _, (of, n) in sorted(tables.nominations.items()) if of == shard),
+        windows=_windows(tables, sorted(tables.bookings.occurrences), shard),
     )
 
 
@@ -70,6 +73,9 @@ def catch_up(
     nodes = _rows(tables.nodes, keys[ChangeKind.NODES])
     clusters = _rows(tables.clusters, keys[ChangeKind.CLUSTERS])
     queues = _rows(tables.queues, keys[ChangeKind.QUEUES])
+    booked = [OccurrenceId(int(key)) for key in sorted(keys[ChangeKind.BOOKINGS], key=int)]
+    windows = _windows(tables, booked, shard)
+    here = {window.id for window in windows}
     return ShardDelta(
         cursor=cursor_at(database, database.seq),
         jobs=tuple(_job_view(j) for j in jobs if j.shard == shard),
@@ -82,7 +88,16 @@ def catch_up(
             for name in sorted(keys[ChangeKind.QUEUES], key=str)
             if name not in tables.queues
         ),
+        windows=windows,
+        windows_gone=tuple(each for each in booked if each not in here),
     )
+
+
+def _windows(tables: Tables, ids: Sequence[OccurrenceId], shard: ShardId) -> tuple[Window, ...]:
+    bookings = tables.bookings
+    found = [bookings.occurrences[i] for i in ids if i in bookings.occurrences]
+    every = (w for o in found for w in windows_of(bookings.reservations[o.reservation], o))
+    return tuple(w for w in every if (c := tables.clusters.get(w.cluster)) and c.shard == shard)
 
 
 def _changed(database: MemoryDatabase, seq: int, writer: int) -> Keys:

@@ -79,7 +79,7 @@ FROM unnest(
 JOIN jobs j ON j.id = u.job ORDER BY u.place
 """
 
-# Every kind knows its shard from its rows; queues concern all shards.
+# Every kind knows its shard from its rows; queues and bookings concern all shards.
 SHARDS_OF: Final = {
     ChangeKind.JOBS: "SELECT shard, id FROM jobs WHERE id = ANY({keys}::bigint[])",
     ChangeKind.ATTEMPTS: "SELECT shard, id FROM attempts WHERE id = ANY({keys}::bigint[])",
@@ -88,8 +88,15 @@ SHARDS_OF: Final = {
     ChangeKind.CLUSTERS: "SELECT shard, name FROM clusters WHERE name = ANY({keys}::text[])",
     ChangeKind.QUEUES: "SELECT NULL::integer, unnest({keys}::text[])",
     ChangeKind.DECISIONS: "SELECT shard, name FROM clusters WHERE name = ANY({keys}::text[])",
+    # A booking that has left a shard concerns it, too.
+    ChangeKind.BOOKINGS: "SELECT NULL::integer, unnest({keys}::bigint[])",
 }
-NUMBERED: Final = frozenset({ChangeKind.JOBS, ChangeKind.ATTEMPTS, ChangeKind.NODES})
+NUMBERED: Final = frozenset({
+    ChangeKind.JOBS,
+    ChangeKind.ATTEMPTS,
+    ChangeKind.NODES,
+    ChangeKind.BOOKINGS,
+})
 
 
 @cache

@@ -86,7 +86,7 @@ class PostgresPlacementStore:
             self._found_some = not changed.empty
             if changed.many:
                 await take_long(sql)
-            return await read_changed(sql, changed)
+            return await read_changed(sql, changed, shard)
 
     async def heartbeats(self, shard: ShardId) -> list[Cluster]:
         """All clusters of the shard with their sessions' counters and `last_seen`, by name."""

@@ -1,10 +1,11 @@
-"""The store over PostgreSQL: three roles' sides of one database."""
+"""The store over PostgreSQL: each role's side of one database."""
 
 from dataclasses import dataclass
 
 from atoll.adapters.postgres.database import Database, PoolSize
 from atoll.adapters.postgres.dispatch import PostgresDispatchStore
 from atoll.adapters.postgres.placement import PostgresPlacementStore
+from atoll.adapters.postgres.reservation import PostgresReservationStore
 from atoll.adapters.postgres.submission import PostgresSubmissionStore
 from atoll.adapters.postgres.upkeep import Upkeep
 from atoll.ports.clock import Ids
@@ -17,6 +18,7 @@ class PostgresStore:
     submission: PostgresSubmissionStore
     placement: PostgresPlacementStore
     dispatch: PostgresDispatchStore
+    reservation: PostgresReservationStore
     upkeep: Upkeep
     _database: Database
 
@@ -40,6 +42,7 @@ class PostgresStore:
             submission=PostgresSubmissionStore(database),
             placement=PostgresPlacementStore(database, ids.uuid()),
             dispatch=PostgresDispatchStore(database),
+            reservation=PostgresReservationStore(database, ids.uuid()),
             upkeep=Upkeep(database),
             _database=database,
         )

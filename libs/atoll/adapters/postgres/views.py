@@ -17,6 +17,7 @@ from atoll.adapters.postgres.cluster_rows import (
 from atoll.adapters.postgres.cursors import CHANGES_KEPT_S, HERE, MARGIN_S, Position, expired
 from atoll.adapters.postgres.rows import ATTEMPT_COLUMNS, JOB_STATES, JOB_WISHES, attempt_from
 from atoll.adapters.postgres.sql import CHUNK_ROWS, Chunks, Record, Sql
+from atoll.adapters.postgres.windows import LIVE_WINDOWS, read_windows, window_from
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId, QueueName, ShardId, job_of
 from atoll.core.model.inventory import Avoidance
 from atoll.core.model.messages import ChangeKind
@@ -132,10 +133,11 @@ async def read_all(sql: Sql, shard: ShardId) -> ShardDelta:
         queues=tuple(queue_from(row) for row in queues),
         avoidances=tuple(_avoidance(row) for row in await sql.rows(AVOIDANCES, shard)),
         nominations=tuple(_nomination(row) for row in await sql.rows(NOMINATIONS, shard)),
+        windows=await _converted(sql.chunks(LIVE_WINDOWS, shard), window_from),
     )
 
 
-async def read_changed(sql: Sql, changed: Changed) -> ShardDelta:
+async def read_changed(sql: Sql, changed: Changed, shard: ShardId) -> ShardDelta:
     """The rows that changed, as they stand in the open snapshot."""
     jobs = sorted(changed.ids[ChangeKind.JOBS])
     attempts = sorted(changed.ids[ChangeKind.ATTEMPTS])
@@ -143,6 +145,7 @@ async def read_changed(sql: Sql, changed: Changed) -> ShardDelta:
     clusters = sorted(changed.names[ChangeKind.CLUSTERS])
     queues = sorted(changed.names[ChangeKind.QUEUES])
     found = await _found(sql, QUEUES_NAMED, queues, convert=queue_from)
+    windows, gone = await read_windows(sql, shard, sorted(changed.ids[ChangeKind.BOOKINGS]))
     return ShardDelta(
         cursor=changed.position.cursor(),
         jobs=await _found(sql, JOBS_NUMBERED, jobs, convert=job_view),
@@ -151,6 +154,8 @@ async def read_changed(sql: Sql, changed: Changed) -> ShardDelta:
         clusters=await _found(sql, CLUSTERS_NAMED, clusters, convert=cluster_from),
         queues=found,
         queues_gone=tuple(QueueName(q) for q in queues if q not in {f.name for f in found}),
+        windows=windows,
+        windows_gone=gone,
     )
 
 
