@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from atoll.api.common.v1 import common_pb2
 from atoll.api.submission.v1 import submission_pb2
+from atoll.core.model.actor import Actor
 from atoll.core.model.ids import JobId
 from atoll.core.model.resources import BLOCKS_PER_DEVICE, TaskShape
 from atoll.core.model.spec import JobSpec
 from atoll.ports.store.submission import JobFilter
-from atoll.submission.usecases.actor import Actor
 from atoll.submission.usecases.drafts import Draft
 from atoll.submission.usecases.submit import Submission
 from atoll.wire.job import state_from_proto

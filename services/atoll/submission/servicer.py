@@ -9,13 +9,13 @@ import grpc
 
 from atoll.api.submission.v1 import submission_pb2 as api
 from atoll.api.submission.v1 import submission_pb2_grpc as api_grpc
+from atoll.core.model.actor import Actor
 from atoll.core.model.errors import DomainError
 from atoll.core.model.ids import ClusterName, JobId, QueueName
 from atoll.runtime import logs, tracing
 from atoll.runtime.rpc.caller import current
 from atoll.submission import telemetry
 from atoll.submission.intake import filter_of, submission_of
-from atoll.submission.usecases.actor import Actor
 from atoll.submission.usecases.change_jobs import JobChanger
 from atoll.submission.usecases.clusters import Clusters
 from atoll.submission.usecases.jobs import JobReader, JobView

@@ -8,10 +8,12 @@ from atoll.api.submission.v1 import submission_pb2_grpc
 from atoll.core.model.priority import DEFAULT_CLASSES, PriorityClass, by_name
 from atoll.core.state.mig import ALL_PROFILES
 from atoll.ports.clock import Clock, Ids
+from atoll.ports.notify import Notifier
 from atoll.ports.registry import Endpoint, RegistryPort
 from atoll.ports.store.submission import SubmissionStore
 from atoll.ports.streams import Hints
 from atoll.ports.topics import EVENTS, PLACEMENT
+from atoll.ports.wake import Wake
 from atoll.runtime import outside
 from atoll.runtime.process import Process, run
 from atoll.runtime.rpc.channel import channel
@@ -29,11 +31,9 @@ from atoll.submission.usecases.clusters import Clusters
 from atoll.submission.usecases.deadlines import PromiseDesk
 from atoll.submission.usecases.jobs import JobReader
 from atoll.submission.usecases.logs import Logs, LogSource
-from atoll.submission.usecases.notify import Notifier
 from atoll.submission.usecases.queues import Queues
 from atoll.submission.usecases.submit import Submitter
 from atoll.submission.usecases.transactions import Transactions
-from atoll.submission.usecases.wake import Wake
 from atoll.submission.usecases.watch import Watcher
 
 SERVICE = "submission"

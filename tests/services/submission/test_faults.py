@@ -14,11 +14,11 @@ from atoll.adapters.postgres.store import PostgresStore
 from atoll.adapters.system import SystemIds
 from atoll.api.submission.v1 import submission_pb2 as api
 from atoll.core.model.errors import ErrorCode, Unavailable
+from atoll.ports.notify import Notifier
 from atoll.ports.store.common import Contended, StoreUnavailable, UnknownOutcome
 from atoll.ports.store.submission import SubmissionStore, SubmissionTx
 from atoll.ports.store.upkeep import Pruned, Retention
 from atoll.submission.loops import MAINTAIN_EVERY_S, PRUNE_EVERY_S, PRUNE_LIMIT, Keeper
-from atoll.submission.usecases.notify import Notifier
 from tests.services.submission.worlds import Stores, World, refusal, spec, uuid
 from tests.support.proxy import Proxy
 from tests.support.servers import PostgresLike

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atoll.core.model.errors import ErrorCode, InvalidInput
-from atoll.submission.usecases.paging import next_token, page_size, read_token
+from atoll.core.model.paging import next_token, page_size, read_token
 
 QUERY = ("jobs", "default", ("a",), None)
 

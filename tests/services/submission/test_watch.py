@@ -11,7 +11,7 @@ from atoll.adapters.memory.streams import MemoryHints
 from atoll.api.submission.v1 import submission_pb2 as api
 from atoll.core.model.errors import DomainError, ErrorCode, Unavailable
 from atoll.ports.topics import EVENTS
-from atoll.submission.usecases.wake import LOOKS_PER_S, POLL_S, SETTLE_S, Wake
+from atoll.ports.wake import LOOKS_PER_S, POLL_S, SETTLE_S, Wake
 from tests.services.submission.worlds import Caller, World, node, refusal, spec
 
 WITHIN_S = 20

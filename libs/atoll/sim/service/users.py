@@ -7,13 +7,13 @@ from typing import Final
 
 from numpy.random import Generator
 
+from atoll.core.model.actor import Actor
 from atoll.core.model.errors import DomainError, Unavailable
 from atoll.core.model.ids import JobId, Tenant
 from atoll.ports.clock import Clock
 from atoll.sim.service.witness import Story
 from atoll.sim.work import Work
 from atoll.submission.servicer import UseCases
-from atoll.submission.usecases.actor import Actor
 from atoll.submission.usecases.drafts import Draft
 from atoll.submission.usecases.submit import Submission
 

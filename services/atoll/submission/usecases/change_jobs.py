@@ -7,6 +7,7 @@ placement sees to it: only the agent can say that nothing runs any more.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from atoll.core.model.actor import Actor
 from atoll.core.model.errors import Aborted, ErrorCode, FailedPrecondition
 from atoll.core.model.ids import JobId
 from atoll.core.model.job import Job
@@ -15,7 +16,6 @@ from atoll.core.model.messages import ChangeKind, Event
 from atoll.core.model.reason import ReasonCode
 from atoll.ports.store.common import Change
 from atoll.ports.store.submission import SubmissionTx
-from atoll.submission.usecases.actor import Actor
 from atoll.submission.usecases.jobs import JobReader, JobView, no_such_jobs
 from atoll.submission.usecases.transactions import Transactions
 

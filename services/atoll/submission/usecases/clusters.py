@@ -6,9 +6,9 @@ from atoll.core.model.errors import ErrorCode, NotFound
 from atoll.core.model.ids import ClusterName, NodeId
 from atoll.core.model.inventory import ClusterState, Node
 from atoll.core.model.messages import ChangeKind
+from atoll.core.model.paging import next_token, page_size, read_token
 from atoll.ports.store.common import Allocation, Change
 from atoll.ports.store.submission import ClusterTotals, SubmissionTx
-from atoll.submission.usecases.paging import next_token, page_size, read_token
 from atoll.submission.usecases.transactions import Transactions
 
 

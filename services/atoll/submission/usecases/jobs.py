@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from atoll.core.model.actor import Actor
 from atoll.core.model.errors import ErrorCode, NotFound
 from atoll.core.model.ids import JobId
 from atoll.core.model.job import Attempt, Job
+from atoll.core.model.paging import next_token, page_size, read_token
 from atoll.ports.store.submission import JobFilter, SubmissionStore
-from atoll.submission.usecases.actor import Actor
-from atoll.submission.usecases.paging import next_token, page_size, read_token
 
 
 @dataclass(frozen=True, slots=True)

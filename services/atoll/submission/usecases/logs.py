@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from atoll.core.model.actor import Actor
 from atoll.core.model.errors import (
     DomainError,
     ErrorCode,
@@ -27,7 +28,6 @@ from atoll.core.model.ids import (
 from atoll.core.model.job import Attempt, Job
 from atoll.core.model.lifecycle import AttemptState
 from atoll.ports.store.submission import SubmissionStore
-from atoll.submission.usecases.actor import Actor
 from atoll.submission.usecases.jobs import no_such_jobs
 
 ALL_RANKS: Final = -1

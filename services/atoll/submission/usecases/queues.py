@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from atoll.core.model.actor import Actor
 from atoll.core.model.errors import (
     Aborted,
     AlreadyExists,
@@ -17,12 +18,11 @@ from atoll.core.model.ids import QueueName
 from atoll.core.model.job import Queue
 from atoll.core.model.lifecycle import JobState
 from atoll.core.model.messages import ChangeKind
+from atoll.core.model.paging import next_token, page_size, read_token
 from atoll.core.model.validate import check_queue
 from atoll.core.model.validate_queue import Amounts, check_tree, unknown_kinds
 from atoll.ports.store.common import Change
 from atoll.ports.store.submission import SubmissionTx
-from atoll.submission.usecases.actor import Actor
-from atoll.submission.usecases.paging import next_token, page_size, read_token
 from atoll.submission.usecases.transactions import Transactions
 
 FIELDS: Final[Mapping[str, str]] = {

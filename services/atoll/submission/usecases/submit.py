@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from atoll.core.model.actor import Actor
 from atoll.core.model.deadline import Verdict
 from atoll.core.model.errors import (
     DomainError,
@@ -20,17 +21,16 @@ from atoll.core.model.ids import ShardId
 from atoll.core.model.job import SubmitRequest
 from atoll.core.model.plan import request_of
 from atoll.ports.clock import Clock, Ids
+from atoll.ports.notify import Notifier
 from atoll.ports.store.common import UnknownOutcome
 from atoll.ports.store.retry import retrying
 from atoll.ports.store.submission import SubmissionStore
-from atoll.submission.usecases.actor import Actor
 from atoll.submission.usecases.admission import Admission
 from atoll.submission.usecases.checks import Known, check_drafts, ranked
 from atoll.submission.usecases.deadlines import PromiseDesk, Verdicts, verdicts_for
 from atoll.submission.usecases.dependencies import check_dependencies
 from atoll.submission.usecases.drafts import Draft, Member, expand
 from atoll.submission.usecases.group_commit import GroupCommit
-from atoll.submission.usecases.notify import Notifier
 from atoll.submission.usecases.write_jobs import (
     Call,
     Submitted,

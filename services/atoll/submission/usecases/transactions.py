@@ -3,9 +3,9 @@
 from collections.abc import Awaitable, Callable
 
 from atoll.ports.clock import Clock, Ids
+from atoll.ports.notify import Notifier
 from atoll.ports.store.retry import retrying
 from atoll.ports.store.submission import SubmissionStore, SubmissionTx
-from atoll.submission.usecases.notify import Notifier
 
 
 class Transactions:

@@ -4,13 +4,13 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Final
 
+from atoll.core.model.actor import Actor
 from atoll.core.model.errors import ErrorCode, Unavailable
 from atoll.core.model.ids import JobId
 from atoll.ports.clock import Clock
 from atoll.ports.store.common import Cursor
 from atoll.ports.store.submission import SubmissionStore, WatchPage
-from atoll.submission.usecases.actor import Actor
-from atoll.submission.usecases.wake import Wake
+from atoll.ports.wake import Wake
 
 EVENTS_PER_PAGE: Final = 1_000
 QUIET_S: Final = 15.0

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from atoll.core.model.actor import Actor
 from atoll.core.model.deadline import Chance, Verdict
 from atoll.core.model.errors import AlreadyExists, DomainError, ErrorCode, NotFound
 from atoll.core.model.ids import JobId, QueueName, ShardId
@@ -12,7 +13,6 @@ from atoll.core.model.lifecycle import JobState
 from atoll.core.model.messages import ChangeKind, Event
 from atoll.ports.store.common import Change
 from atoll.ports.store.submission import Intake, SubmissionTx
-from atoll.submission.usecases.actor import Actor
 from atoll.submission.usecases.bounds import Rooms
 from atoll.submission.usecases.deadlines import Verdicts
 from atoll.submission.usecases.drafts import Member, with_ids
