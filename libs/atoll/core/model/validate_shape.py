@@ -21,12 +21,13 @@ def check_shape(faults: Faults, at: str, shape: TaskShape, *, profiles: Collecti
     check_labels(faults, f"{at}.labels", shape.labels)
     check_labels(faults, f"{at}.labels_not", shape.labels_not)
     if shape.device is not None:
-        _check_device(faults, f"{at}.device", shape.device, profiles=profiles)
+        check_device(faults, f"{at}.device", shape.device, profiles=profiles)
 
 
-def _check_device(
+def check_device(
     faults: Faults, at: str, device: DeviceRequest, *, profiles: Collection[str]
 ) -> None:
+    """Devices in one of three forms: whole ones, a share of one, MIG slices."""
     check_device_kind(faults, f"{at}.kind", device.kind)
     counted = faults.number(f"{at}.count", device.count, least=1, most=MOST_DEVICES)
     if device.profile:
