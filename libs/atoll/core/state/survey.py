@@ -18,7 +18,7 @@ from atoll.core.state.run_times import RunTimesView
 from atoll.core.state.snapshot import ClassView, Snapshot
 
 Ints = NDArray[np.int64]
-FIRST: Final = 8
+FIRST: Final = 16
 """Jobs at the head of a class that are shown, one by one."""
 SAMPLED: Final = 8
 """Jobs of a longer class that are shown besides, from all of it."""

@@ -151,11 +151,7 @@ def candidates(
 
 def masks_of(masks: Masks, view: ClassView) -> ByShape:
     """By shape, where a class's tasks may go at all."""
-    return {
-        shape: masks.allowed(view.request, masks.snapshot.task_shape(shape))
-        for group in view.shapes
-        for shape in group
-    }
+    return masks.of(view)
 
 
 def _chosen(snapshot: Snapshot, places: Sequence[Place], before: Promise | None) -> Place:

@@ -1,0 +1,245 @@
+"""When every queued job will start, as far as can be told: a point, where, and what it waits for.
+
+What is before a job in the order flows first into the capacity that is expected to
+come free where it may go; then there must be room for it whole on nodes and in domains
+as they will be. Limits of queues are filled in the same way. A class
+of jobs is told by a few of them; what lies between is interpolated.
+"""
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from atoll.core.engine.masks import Masks
+from atoll.core.engine.timeline.basins import CPU_UNIT, volume
+from atoll.core.engine.timeline.expected_runs import expected_runs
+from atoll.core.engine.timeline.flow_kernels import Flow, flow_through
+from atoll.core.engine.timeline.limit_basins import LimitBasin, limit_basins
+from atoll.core.engine.timeline.routes import Route, Routes, overlaps
+from atoll.core.engine.timeline.turn_order import TurnOrder, turn_order
+from atoll.core.model.ids import ClusterName, QueueName
+from atoll.core.model.plan import GangRequest, PendingJob
+from atoll.core.policies.interfaces import Policies
+from atoll.core.state.mig import UNITS_PER_BLOCK
+from atoll.core.state.ragged import spans
+from atoll.core.state.survey import Survey
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+_Class = tuple[QueueName, GangRequest, int]
+NOWHERE: Final = -1
+_LEAST: Final = 1e-6
+"""Of something is needed by every job."""
+
+
+class Cause(enum.StrEnum):
+    """What a job waits for in the end."""
+
+    TURN = "TURN"
+    """There is room; it is its turn next."""
+    ROOM = "ROOM"
+    """Runs have to end before there is room for it whole."""
+    AHEAD = "AHEAD"
+    """Jobs that are before it have to run first."""
+    LIMIT = "LIMIT"
+    """Runs of its own queue have to end: a limit is used up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The forecast for one job if nothing else is submitted."""
+
+    start: float
+    """Unix seconds."""
+    cluster: ClusterName
+    cause: Cause
+    ahead_s: float
+    """Work before it where it goes: seconds of all that may run there."""
+    limit: str = ""
+    """LIMIT: the queue whose limit it is."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Course:
+    """The shown jobs of a class, by id."""
+
+    job: Ints
+    start: Floats
+    points: tuple[Point | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Of all classes that wait for room, as of one moment."""
+
+    as_of: float = 0.0
+    courses: Mapping[_Class, _Course] = field(default_factory=dict)
+
+    def of(self, pending: PendingJob) -> Point | None:
+        """None: it is not known yet, or nobody can tell."""
+        course = self.courses.get((pending.queue, pending.request, pending.priority))
+        if course is None:
+            return None
+        at = int(np.searchsorted(course.job, pending.id, side="right")) - 1
+        point = course.points[max(at, 0)]
+        if point is None or at < 0 or at + 1 == len(course.job):
+            return point
+        start = np.interp(pending.id, course.job[at : at + 2], course.start[at : at + 2])
+        if course.points[at + 1] is None:
+            return point if course.job[at] == pending.id else None
+        return Point(float(start), point.cluster, point.cause, point.ahead_s, point.limit)
+
+
+def forecast(survey: Survey, policies: Policies, *, rng: Generator) -> Forecast:
+    """The forecast as of the survey."""
+    snapshot = survey.snapshot
+    now = snapshot.now
+    if not len(snapshot.queue.job):
+        return Forecast(now)
+    runs = expected_runs(survey, now=now)
+    turns = turn_order(survey, policies, runs, now=now, rng=rng)
+    routes = Routes(snapshot, runs, Masks(snapshot, policies, now))
+    return Forecast(now, _Flow(survey, turns, routes).run())
+
+
+class _Flow:
+    """Lets work flow in the order of the turns. J jobs, C classes, G basins."""
+
+    def __init__(self, survey: Survey, turns: TurnOrder, routes: Routes) -> None:
+        self.snapshot, self.place = survey.snapshot, survey.place
+        self.turns, self.routes = turns, routes
+        views = survey.snapshot.queue.classes
+        self.views = views
+        self.ways = [_one_each(routes.of(view)) for view in views]
+        self.limits = limit_basins(survey.snapshot, routes.runs, survey.total)
+        self.cpu = np.array([view.need.cpu_milli for view in views], np.float64)
+        units = [sum(units for _, units in view.need.devices) for view in views]
+        self.blocks = np.array(units, np.float64) / UNITS_PER_BLOCK
+        self.length = np.array([view.expected[1] for view in views], np.float64)
+        size = len(turns.of)
+        self.flow = Flow(turns.jobs, turns.of, survey.place, turns.weight, self.length)
+        self.start = np.full(size, np.inf)
+        self.cluster = np.full(size, NOWHERE, np.int64)
+        self.ahead_s = np.zeros(size)
+        self.room = np.full(size, np.inf)
+        """When there would be room, if nobody were before."""
+        self.limit = np.full(size, NOWHERE, np.int64)
+
+    def run(self) -> dict[_Class, _Course]:
+        """The courses of all classes."""
+        amounts = self._amounts()
+        for number, ways in enumerate(self._by_ground()):
+            self._drain(number, ways, amounts[:, number])
+        for number, limit in enumerate(self.limits):
+            self._bound(number, limit)
+        return {
+            (view.queue, view.request, view.priority): self._course(at)
+            for at, view in enumerate(self.views)
+        }
+
+    def _amounts(self) -> Floats:
+        """(C, G) what one job of a class takes of a basin, on average."""
+        grounds, size = self.routes.grounds, len(self.views)
+        part = np.zeros((size, len(grounds)))
+        volumes = np.array([volume(ground.avail) for ground in grounds])
+        for at, ways in enumerate(self.ways):
+            basins = [way.basin for way in ways]
+            # A job at its limit lets others pass.
+            if basins and not any(limit.reached[at] for limit in self.limits):
+                part[at, basins] = _shares(volumes[basins])
+        unit = np.array([ground.unit for ground in grounds], np.int64)
+        overlap = overlaps(grounds, self.routes.units)
+        same = overlap * (unit[:, None] == unit[None, :])
+        besides = overlap * ((unit[:, None] != CPU_UNIT) & (unit[None, :] == CPU_UNIT))
+        own = np.where(unit[None, :] == CPU_UNIT, self.cpu[:, None], self.blocks[:, None])
+        taken: Floats = (part * own) @ same + (part * self.cpu[:, None]) @ besides
+        return taken
+
+    def _by_ground(self) -> list[list[tuple[int, Route]]]:
+        found: list[list[tuple[int, Route]]] = [[] for _ in self.routes.grounds]
+        for at, ways in enumerate(self.ways):
+            for way in ways:
+                found[way.basin].append((at, way))
+        return found
+
+    def _drain(self, number: int, ways: list[tuple[int, Route]], amount: Floats) -> None:
+        ground, first = self.routes.grounds[number], self.snapshot.queue.first
+        classes = np.array([at for at, _ in ways], np.int64)
+        need = np.zeros(len(self.views))
+        own = self.cpu if ground.unit == CPU_UNIT else self.blocks
+        need[classes] = np.maximum(own[classes], _LEAST)
+        turn = self._turns(ground.avail, amount, need)
+        jobs = spans(first, classes)
+        room = np.repeat([way.first for _, way in ways], np.diff(first)[classes])
+        ahead = self._ahead(amount)[jobs]
+        # With nobody before it the node that it gets is known, not only the sum.
+        start = np.where(ahead > 0, np.maximum(turn[jobs], room), room)
+        better = start < self.start[jobs]
+        jobs, room = jobs[better], room[better]
+        self.start[jobs], self.room[jobs] = start[better], room
+        self.cluster[jobs] = ground.cluster
+        self.ahead_s[jobs] = ahead[better] / max(ground.cap, 1.0)
+
+    def _turns(self, avail: Floats, amount: Floats, need: Floats) -> Floats:
+        """(J) when each has what it needs once its turn comes."""
+        turn, done = np.full(len(self.turns.of), np.inf), np.zeros(len(self.views))
+        flow_through(self.flow, avail.copy(), amount, need, done, turn)
+        return turn + self.snapshot.now
+
+    def _ahead(self, amount: Floats) -> Floats:
+        """(J) work before each: amount times seconds."""
+        turns = self.turns
+        brought = (turns.weight * (amount * self.length)[turns.of])[turns.jobs]
+        ahead = np.empty(len(turns.of))
+        ahead[turns.jobs] = np.cumsum(brought) - brought
+        return ahead
+
+    def _bound(self, number: int, limit: LimitBasin) -> None:
+        need = limit.need * limit.bound
+        until = self._turns(limit.avail, need, need)
+        later = limit.bound[self.turns.of] & (need[self.turns.of] > 0) & (until > self.start)
+        self.start[later], self.limit[later] = until[later], number
+
+    def _course(self, at: int) -> _Course:
+        first, end = self.snapshot.queue.first[at : at + 2].tolist()
+        jobs = np.arange(first, end)
+        jobs = jobs[np.argsort(self.snapshot.queue.job[jobs])]
+        points = tuple(self._point(job) for job in jobs.tolist())
+        return _Course(self.snapshot.queue.job[jobs], self.start[jobs], points)
+
+    def _point(self, job: int) -> Point | None:
+        if not np.isfinite(self.start[job]):
+            return None
+        return Point(
+            start=float(self.start[job]),
+            cluster=self.snapshot.clusters[int(self.cluster[job])].name,
+            cause=self._cause(job),
+            ahead_s=float(self.ahead_s[job]),
+            limit=self.limits[self.limit[job]].queue if self.limit[job] != NOWHERE else "",
+        )
+
+    def _cause(self, job: int) -> Cause:
+        if self.limit[job] != NOWHERE:
+            return Cause.LIMIT
+        if self.start[job] <= self.snapshot.now:
+            return Cause.TURN
+        return Cause.ROOM if self.room[job] >= self.start[job] else Cause.AHEAD
+
+
+def _one_each(ways: list[Route]) -> list[Route]:
+    """Of the ways into one basin the one with room first."""
+    best: dict[int, Route] = {}
+    for way in ways:
+        if way.basin not in best or way.first < best[way.basin].first:
+            best[way.basin] = way
+    return [*best.values()]
+
+
+def _shares(volumes: Floats) -> Floats:
+    whole = float(volumes.sum())
+    return volumes / whole if whole > 0 else np.full(len(volumes), 1 / len(volumes))

@@ -1,0 +1,140 @@
+"""Forecasts that were given at submit, what became of them, and what that says of the next ones."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from atoll.core.engine.timeline.eta_kernels import (
+    LEVELS,
+    Calibration,
+    new_calibration,
+    note_start,
+    quantile,
+)
+from atoll.core.model.ids import JobId
+
+MOST_OPEN: Final = 4096
+"""Forecasts that wait for their job to start; of more than these only some are followed."""
+MOST_AT_ONCE: Final = 256
+"""Of the jobs that came between two forecasts so many are followed, evenly chosen."""
+VERSION: Final = 1
+_MEMORY: Final = 1000.0
+"""Starts that the coverage remembers."""
+_TELLS_FROM: Final = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A forecast for one job. Waits are seconds from then on."""
+
+    at: float
+    point_s: float
+    quantiles_s: tuple[float, ...]
+    """By LEVELS."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How far forecasts at submit held, the latest counting most."""
+
+    count: int
+    """Starts in all."""
+    within: tuple[float, ...]
+    """By LEVELS, the part of the jobs that had started by then."""
+    error_s: float
+    """Mean distance of the start from the p50."""
+
+
+@dataclass(slots=True)
+class TrackRecord:
+    """Learns what forecasts are worth from those that it gave."""
+
+    calibration: Calibration = field(default_factory=new_calibration)
+    _open: dict[JobId, Told] = field(default_factory=dict)
+    _count: int = 0
+    _kept: list[float] = field(default_factory=lambda: [0.0] * len(LEVELS))
+    _error_s: float = 0.0
+    _weight: float = 0.0
+
+    def quantiles_s(self, point_s: float) -> tuple[float, ...]:
+        """By LEVELS, the waits that a forecast of so many seconds stands for."""
+        each = [quantile(self.calibration, point_s, level) for level in range(len(LEVELS))]
+        # A wait that nine of ten keep is no shorter than one that half do.
+        return tuple(float(wait) for wait in np.maximum.accumulate(each))
+
+    def tell(self, points: Mapping[JobId, float], *, now: float) -> None:
+        """Jobs had their first forecast: unix seconds of their starts."""
+        free = max(0, min(MOST_AT_ONCE, MOST_OPEN - len(self._open)))
+        jobs = sorted(points)
+        every = max(1, -(-len(jobs) // free)) if free else len(jobs) + 1
+        for job in jobs[every - 1 :: every]:
+            point_s = max(0.0, points[job] - now)
+            self._open[job] = Told(now, point_s, self.quantiles_s(point_s))
+
+    def started(self, jobs: Iterable[JobId], *, now: float) -> None:
+        """Jobs were placed."""
+        for job in jobs:
+            told = self._open.pop(job, None)
+            if told is not None:
+                self._learn(told, max(0.0, now - told.at))
+
+    def gone(self, jobs: Iterable[JobId]) -> None:
+        """Jobs will not start: they were cancelled or held."""
+        for job in jobs:
+            self._open.pop(job, None)
+
+    @property
+    def followed(self) -> Iterable[JobId]:
+        """Jobs whose start is waited for."""
+        return self._open.keys()
+
+    def coverage(self) -> Coverage:
+        """As it stands; of nothing seen yet there is none."""
+        whole = max(self._weight, _TELLS_FROM)
+        within = tuple(kept / whole for kept in self._kept)
+        return Coverage(self._count, within, self._error_s / whole)
+
+    def _learn(self, told: Told, waited_s: float) -> None:
+        note_start(self.calibration, told.point_s, np.array(told.quantiles_s), waited_s)
+        fade = 1.0 - 1.0 / _MEMORY
+        self._weight = self._weight * fade + 1.0
+        for level, wait in enumerate(told.quantiles_s):
+            self._kept[level] = self._kept[level] * fade + (waited_s <= wait)
+        middle = told.quantiles_s[LEVELS.index(0.5)]
+        self._error_s = self._error_s * fade + abs(waited_s - middle)
+        self._count += 1
+
+    def to_text(self) -> str:
+        """All of it, to be read by `from_text`."""
+        groups, bins = np.nonzero(self.calibration.seen > _TELLS_FROM)
+        seen = self.calibration.seen[groups, bins].round(6)
+        return json.dumps({
+            "version": VERSION,
+            "seen": [groups.tolist(), bins.tolist(), seen.tolist()],
+            "level": self.calibration.level.round(6).tolist(),
+            "open": [
+                [job, told.at, told.point_s, *told.quantiles_s] for job, told in self._open.items()
+            ],
+            "count": self._count,
+            "kept": self._kept,
+            "error_s": self._error_s,
+            "weight": self._weight,
+        })
+
+
+def from_text(text: str) -> TrackRecord:
+    """What `to_text` wrote; of another version, or of nothing, an empty record."""
+    kept: dict[str, Any] = json.loads(text) if text else {}
+    if kept.get("version") != VERSION:
+        return TrackRecord()
+    calibration = new_calibration()
+    groups, bins, seen = kept["seen"]
+    calibration.seen[groups, bins] = seen
+    calibration.level[:] = kept["level"]
+    opened = {JobId(job): Told(at, point, tuple(rest)) for job, at, point, *rest in kept["open"]}
+    return TrackRecord(
+        calibration, opened, kept["count"], kept["kept"], kept["error_s"], kept["weight"]
+    )
