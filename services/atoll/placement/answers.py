@@ -4,8 +4,9 @@ from atoll.api.placement.v1 import placement_pb2
 from atoll.core.engine.explain import ClusterTally
 from atoll.core.engine.holders import Holder
 from atoll.core.model.ids import attempt_name
-from atoll.core.model.plan import Nomination, Promise
+from atoll.core.model.plan import Nomination
 from atoll.core.policies.factors import Factor, KindShare, ShareRow
+from atoll.placement.usecases.etas import Eta
 from atoll.placement.usecases.explain import Answer
 from atoll.placement.usecases.questions import (
     Planned,
@@ -30,7 +31,7 @@ def explained(answer: Answer) -> placement_pb2.ExplainJobResponse:
         as_of=answer.as_of,
         fits_now=answer.fits_now,
         holders=[_holder(holder) for holder in answer.holders],
-        eta=_promised(answer.promise),
+        eta=_eta(answer.eta),
         hold=_hold(answer.hold),
     )
 
@@ -49,6 +50,7 @@ def planned(found: Planned) -> placement_pb2.PlanJobResponse:
         tallies=[_tally(tally) for tally in trial.explanation.tallies],
         jobs_ahead=trial.explanation.jobs_ahead,
         holders=[_holder(holder) for holder in found.holders],
+        eta=_eta(found.eta),
         as_of=found.as_of,
     )
 
@@ -77,6 +79,7 @@ def wait_to_proto(wait: WaitView) -> placement_pb2.Wait:
         job_id=wait.job,
         code=reason.code.value if reason is not None else "",
         message=reason.message if reason is not None else "",
+        eta=_eta(wait.eta),
     )
 
 
@@ -110,16 +113,16 @@ def _hold(hold: Nomination | None) -> placement_pb2.Hold | None:
     )
 
 
-def _promised(promise: Promise | None) -> placement_pb2.Eta | None:
-    if promise is None:
+def _eta(eta: Eta | None) -> placement_pb2.Eta | None:
+    if eta is None:
         return None
     return placement_pb2.Eta(
-        p50_at=promise.start,
-        p90_at=promise.start,
-        if_nothing_arrives_at=promise.start,
-        cause="it has a reservation of its own",
-        promised=True,
-        cluster=promise.cluster,
+        p50_at=eta.p50_at,
+        p90_at=eta.p90_at,
+        if_nothing_arrives_at=eta.if_nothing_arrives_at,
+        cause=eta.cause,
+        promised=eta.promised,
+        cluster=eta.cluster,
     )
 
 

@@ -10,10 +10,13 @@ from atoll.core.model.ids import ClusterName, ShardId
 from atoll.core.model.messages import Decision
 from atoll.core.policies.interfaces import Policies
 from atoll.placement import telemetry
+from atoll.placement.alarm import Alarm
+from atoll.placement.looking_ahead import looked_ahead
 from atoll.placement.publish import Publisher
 from atoll.placement.settings import PlacementSettings
 from atoll.placement.usecases.audit import audit
 from atoll.placement.usecases.change_sizes import change_sizes
+from atoll.placement.usecases.foresight import remember
 from atoll.placement.usecases.forget import Forgotten, forget_cluster
 from atoll.placement.usecases.leader import Leader
 from atoll.placement.usecases.recovery import begin_term, resume
@@ -61,9 +64,7 @@ class Candidate:
         self._publisher = publisher
         self._policies = policies
         self._clock = clock
-        self._wake = asyncio.Event()
-        self._next_cycle = 0.0
-        """The earliest beginning of the next cycle; monotonic."""
+        self._alarm = Alarm(settings, clock)
         self.leader: Leader | None = None
         """Set while this replica leads."""
 
@@ -93,7 +94,7 @@ class Candidate:
     async def watch_hints(self) -> None:
         """Wake the cycle whenever somebody says that there is something new."""
         async for _ in self._hints.subscribe(PLACEMENT):
-            self._wake.set()
+            self._alarm.ring()
 
     async def forget(self, name: ClusterName, *, fenced: bool) -> Forgotten:
         """Give a cluster up for good; its stream goes too."""
@@ -104,7 +105,7 @@ class Candidate:
             forgotten = await forget_cluster(self._store, leader.fence, name, fenced=fenced)
             leader.fence = forgotten.fence
         await self._publisher.drop(name)
-        self._wake.set()
+        self._alarm.ring()
         return forgotten
 
     async def leader_address(self) -> str:
@@ -155,12 +156,18 @@ class Candidate:
         telemetry.leads()
         log.info("leading", epoch=str(leadership.epoch), queued=leader.memory.world.pending_count)
         await self._publisher.wake()
-        self._wake.set()
+        self._alarm.ring()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._until_lost(leadership))
-            group.create_task(self._repeat(leadership, self._cycle, wait=self._until_woken))
+            group.create_task(
+                self._repeat(
+                    leadership, self._cycle, wait=lambda: self._alarm.until_woken(self._present())
+                )
+            )
             group.create_task(self._every(leadership, self._listen, settings.listen_period_s))
             group.create_task(self._every(leadership, self._audit, settings.audit_period_s))
+            group.create_task(self._every(leadership, remember, settings.remember_period_s))
+            group.create_task(self._look_ahead(leadership))
 
     async def _until_lost(self, leadership: Leadership) -> None:
         await leadership.lost()
@@ -216,7 +223,7 @@ class Candidate:
             fence = await self._store.read_fence(leader.shard)
         except NOTHING_HAPPENED:
             # Still nobody knows; the next step fails at the fence and comes here again.
-            self._wake.set()
+            self._alarm.ring()
             await self._clock.sleep(RETRY.first_s)
             return
         if fence.epoch != leader.fence.epoch:
@@ -228,34 +235,12 @@ class Candidate:
             )
             leader.replace_by(renewed)
             await self._publisher.wake()
-        self._wake.set()
+        self._alarm.ring()
 
     def _present(self) -> Leader:
         if self.leader is None:
             raise LeadershipLost("this replica does not lead")
         return self.leader
-
-    async def _until_woken(self) -> None:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), self._pause_s())
-            await self._clock.sleep(self._gather_s())
-        self._wake.clear()
-        self._next_cycle = self._clock.monotonic() + self._settings.cycle_gap_s
-
-    def _gather_s(self) -> float:
-        """How long a cycle waits for more to do: a cycle costs much, whatever its size."""
-        return max(self._settings.debounce_s, self._next_cycle - self._clock.monotonic())
-
-    def _pause_s(self) -> float:
-        """Until the next cycle if nobody calls: the period, a deadline, or a job's begin."""
-        leader, period = self._present(), self._settings.period_s
-        due = leader.memory.next_deadline()
-        if due is not None:
-            period = min(period, due - self._clock.monotonic())
-        wakeup = leader.memory.world.next_wakeup(self._clock.now())
-        if wakeup is not None:
-            period = min(period, wakeup - self._clock.now())
-        return max(period, self._settings.debounce_s)
 
     async def _cycle(self, leader: Leader) -> None:
         with telemetry.CYCLE_SECONDS.time():
@@ -271,11 +256,17 @@ class Candidate:
         # Perhaps the bound cut the plan short, or a job fell out: look again at once.
         full = len(committed.placed) >= self._settings.max_placements
         if committed.again or committed.dropped or full:
-            self._wake.set()
+            self._alarm.ring()
 
     async def _listen(self, leader: Leader) -> None:
         await self._publish(await leader.listen(dispatch_alive=await self._dispatch_alive()))
         telemetry.observe_clusters(leader)
+
+    async def _look_ahead(self, leadership: Leadership) -> None:
+        period_s = pause_s = self._settings.forecast_period_s
+        while leadership.valid():
+            await self._clock.sleep(pause_s)
+            pause_s = max(period_s, await looked_ahead(self._present(), self._clock))
 
     async def _audit(self, leader: Leader) -> None:
         await leader.catch_up()

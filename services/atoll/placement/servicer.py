@@ -152,3 +152,8 @@ def _fill(status: placement_pb2.GetStatusResponse, leader: Leader) -> None:
     status.placements = leader.counters.placements
     status.rollbacks = leader.counters.rollbacks
     status.placement_ms.extend(telemetry.percentiles_ms())
+    covered = leader.foresight.record.coverage()
+    status.eta_starts = covered.count
+    if covered.count:
+        status.eta_within.extend(covered.within)
+        status.eta_error_s = covered.error_s

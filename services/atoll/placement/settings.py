@@ -78,6 +78,12 @@ class PlacementSettings(StoreSettings):
         10.0, ge=2, le=600, description="time after which a dead replica leaves the registry"
     )
     audit_period_s: float = Field(30.0, gt=0, description="time between two audits of the ledger")
+    forecast_period_s: float = Field(
+        2.0, gt=0, le=3600, description="shortest time between two forecasts of when jobs start"
+    )
+    remember_period_s: float = Field(
+        30.0, gt=0, le=3600, description="time between two writes of how forecasts held"
+    )
     avoid_base_s: float = Field(5.0, gt=0, description="first time that a refuser is avoided")
     avoid_longest_s: float = Field(600.0, gt=0, description="longest time that it is avoided")
 

@@ -4,6 +4,7 @@ from collections import deque
 from dataclasses import replace
 from typing import Final
 
+from atoll.core.engine.timeline.eta_kernels import LEVELS
 from atoll.core.model.ids import ClusterName, job_of
 from atoll.core.model.inventory import Cluster, ClusterState
 from atoll.core.model.trace import job_trace
@@ -66,6 +67,24 @@ LEDGER_DIFFERENCES: Final = metrics.gauge(
     "placement_ledger_differences_count", "Differences between ledger and rows at the last audit."
 )
 
+FORECAST_SECONDS: Final = metrics.histogram(
+    "placement_forecast_seconds", "A forecast of when all queued jobs start, beside the cycles."
+)
+FORECASTS_FAILED: Final = metrics.counter(
+    "placement_forecasts_failed_total", "Forecasts that could not be made."
+)
+ETA_COVERAGE: Final = metrics.gauge(
+    "placement_eta_coverage_ratio",
+    "Part of the last 1,000 jobs that had to wait and had started by what they were told.",
+    ("level",),
+)
+ETA_ERROR: Final = metrics.gauge(
+    "placement_eta_error_seconds", "Mean distance of those starts from the p50 that was told."
+)
+ETA_SEEN: Final = metrics.gauge(
+    "placement_eta_starts_count", "Starts that forecasts were compared with so far."
+)
+
 _LATENCIES: Final[deque[float]] = deque(maxlen=10_000)
 _PLACED: Final = {
     waited: PLACED_SECONDS.labels(word) for waited, word in ((False, "no"), (True, "yes"))
@@ -82,9 +101,9 @@ def leads() -> None:
 def stands_by() -> None:
     """This replica leads no more: what it knew of the shard is not told any longer."""
     LEADING.set(0)
-    for gauge in (QUEUED, LIVE, LEDGER_DIFFERENCES):
+    for gauge in (QUEUED, LIVE, LEDGER_DIFFERENCES, ETA_ERROR, ETA_SEEN):
         gauge.set(0)
-    for gauge in (LAG, SILENT):
+    for gauge in (LAG, SILENT, ETA_COVERAGE):
         gauge.clear()
     _states.clear()
 
@@ -104,6 +123,17 @@ def observe(leader: Leader, committed: Committed | None) -> None:
     DROPPED.inc(len(committed.dropped))
     for placed in committed.placed:
         _observe_placed(placed, waited=placed.placement.job not in committed.prompt)
+
+
+def observe_forecast(leader: Leader, took_s: float) -> None:
+    """Take the numbers of one forecast."""
+    FORECAST_SECONDS.observe(took_s)
+    covered = leader.foresight.record.coverage()
+    ETA_SEEN.set(covered.count)
+    if covered.count:
+        ETA_ERROR.set(covered.error_s)
+        for level, within in zip(LEVELS, covered.within, strict=True):
+            ETA_COVERAGE.labels(f"p{level * 100:.0f}").set(within)
 
 
 def observe_clusters(leader: Leader) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from atoll.adapters.memory.store_rows import MemoryDatabase
 from atoll.adapters.memory.store_tx import MemoryTx
-from atoll.adapters.memory.store_views import catch_up, load
+from atoll.adapters.memory.store_views import catch_up, load, past_attempts
 from atoll.core.model.errors import ErrorCode, FailedPrecondition, StaleEpoch
 from atoll.core.model.ids import (
     NO_EPOCH,
@@ -28,7 +28,7 @@ from atoll.core.model.plan import GangPlacement, Nomination
 from atoll.core.model.resources import BLOCKS_PER_DEVICE
 from atoll.ports.clock import Clock
 from atoll.ports.store.common import Allocation, Cursor, Fence
-from atoll.ports.store.placement import PlacementTx, ShardDelta
+from atoll.ports.store.placement import AttemptView, PlacementTx, ShardDelta
 
 AVOIDANCE_KEPT_S: Final = 3600.0
 """A next leader goes on counting from rows that are over."""
@@ -129,6 +129,10 @@ class MemoryPlacementTx(MemoryTx):
         """Delete what is held for jobs; one that has nothing is no error."""
         for job in jobs:
             self._rows.nominations.drop(job)
+
+    async def put_forecasts(self, shard: ShardId, record: str) -> None:
+        """Replace the record of how forecasts held."""
+        self._rows.forecasts.put(shard, record)
 
     async def suspect_nodes(self, nodes: Sequence[tuple[NodeId, int]]) -> None:
         """Mark (node, inventory number at which it refused)."""
@@ -258,6 +262,10 @@ class MemoryPlacementStore:
         now = self._clock.now()
         async with self._database.transaction(now) as rows:
             yield MemoryPlacementTx(rows, now, self._writer)
+
+    async def past_attempts(self, shard: ShardId, *, most: int) -> list[AttemptView]:
+        """Attempts that came to their own end, of the latest jobs, the latest first."""
+        return past_attempts(self._database, shard, most=most)
 
     async def allocations(self, shard: ShardId) -> list[Allocation]:
         """All live allocations, for the auditor."""

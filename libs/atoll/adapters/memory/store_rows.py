@@ -94,6 +94,7 @@ class Tables:
     decisions: dict[tuple[ClusterName, int], tuple[Decision, float]] = field(default_factory=dict)
     avoidances: dict[AvoidanceKey, Avoidance] = field(default_factory=dict)
     nominations: dict[JobId, tuple[ShardId, Nomination]] = field(default_factory=dict)
+    forecasts: dict[ShardId, str] = field(default_factory=dict)
     bookings: BookingTables = field(default_factory=BookingTables)
 
 
@@ -116,6 +117,7 @@ class Rows:
         self.decisions = Overlay(tables.decisions)
         self.avoidances = Overlay(tables.avoidances)
         self.nominations = Overlay(tables.nominations)
+        self.forecasts = Overlay(tables.forecasts)
         self.bookings = BookingRows(tables.bookings)
         self.events: list[tuple[Tenant, Event]] = []
         self.changes: list[tuple[ChangeKind, frozenset[int | str], int]] = []
@@ -127,7 +129,7 @@ class Rows:
         for table in (
             self.shards, self.clusters, self.nodes, self.node_ids, self.queues, self.requests,
             self.jobs, self.secrets, self.attempts, self.refusals, self.allocations, self.owners,
-            self.decisions, self.avoidances, self.nominations,
+            self.decisions, self.avoidances, self.nominations, self.forecasts,
         ):  # fmt: skip
             table.apply()
         self.bookings.apply()

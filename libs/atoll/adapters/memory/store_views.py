@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import TypeVar, cast
 
 from atoll.adapters.memory.store_events import cursor_at, expired, position
@@ -11,7 +12,7 @@ from atoll.adapters.memory.store_rows import MemoryDatabase, Refused, Tables
 from atoll.core.model.booking import OccurrenceId, Window
 from atoll.core.model.ids import QueueName, ShardId, job_of
 from atoll.core.model.job import Attempt, Job
-from atoll.core.model.lifecycle import TERMINAL_ATTEMPT
+from atoll.core.model.lifecycle import TERMINAL_ATTEMPT, AttemptState
 from atoll.core.model.messages import ChangeKind
 from atoll.core.model.plan import (
     GangRequest,
@@ -55,8 +56,17 @@ def load(database: MemoryDatabase, shard: ShardId) -> ShardDelta:
         queues=tuple(queue for _, queue in sorted(tables.queues.items())),
         avoidances=tuple(a for a in tables.avoidances.values() if a.cluster in ours),
         nominations=tuple(n for _, (of, n) in sorted(tables.nominations.items()) if of == shard),
+        forecasts=tables.forecasts.get(shard, ""),
         windows=_windows(tables, sorted(tables.bookings.occurrences), shard),
     )
+
+
+def past_attempts(database: MemoryDatabase, shard: ShardId, *, most: int) -> list[AttemptView]:
+    """Attempts that came to their own end, of the latest jobs, the latest first."""
+    tables = database.tables
+    ended = (a for _, a in sorted(tables.attempts.items(), reverse=True) if a.shard == shard)
+    finished = (a for a in ended if a.state is AttemptState.FINISHED)
+    return [_attempt_view(tables, attempt) for attempt in islice(finished, most)]
 
 
 def catch_up(

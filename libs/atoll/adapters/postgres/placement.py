@@ -14,13 +14,19 @@ from atoll.adapters.postgres.cursors import Position
 from atoll.adapters.postgres.database import Database, take_long
 from atoll.adapters.postgres.placement_tx import PostgresPlacementTx
 from atoll.adapters.postgres.sql import Record
-from atoll.adapters.postgres.views import read_all, read_changed, read_changes
+from atoll.adapters.postgres.views import (
+    PAST_ATTEMPTS,
+    attempt_view,
+    read_all,
+    read_changed,
+    read_changes,
+)
 from atoll.core.model.errors import StaleEpoch
 from atoll.core.model.ids import Epoch, JobId, ShardId
 from atoll.core.model.inventory import Cluster
-from atoll.core.model.lifecycle import JobState
+from atoll.core.model.lifecycle import AttemptState, JobState
 from atoll.ports.store.common import Allocation, Cursor, Fence
-from atoll.ports.store.placement import PlacementTx, ShardDelta
+from atoll.ports.store.placement import AttemptView, PlacementTx, ShardDelta
 from atoll.runtime import failpoints
 
 FENCE_COLUMNS: Final = "id, epoch_generation, epoch_revision, commit_seq, booking_rev"
@@ -101,6 +107,13 @@ class PostgresPlacementStore:
             yield PostgresPlacementTx(sql, self._writer)
             failpoints.hit("placement.before_commit")
         failpoints.hit("placement.after_commit")
+
+    async def past_attempts(self, shard: ShardId, *, most: int) -> list[AttemptView]:
+        """Attempts that came to their own end, of the latest jobs, the latest first."""
+        finished = AttemptState.FINISHED.value
+        async with self._database.reading() as sql:
+            rows = await sql.rows(PAST_ATTEMPTS, shard, finished, most)
+        return [attempt_view(row) for row in rows]
 
     async def allocations(self, shard: ShardId) -> list[Allocation]:
         """All live allocations, for the auditor."""

@@ -69,6 +69,10 @@ ON CONFLICT (job) DO UPDATE SET shard = excluded.shard, cluster = excluded.clust
     queue = excluded.queue, tasks = excluded.tasks, until = excluded.until,
     victims = excluded.victims
 """
+PUT_FORECASTS: Final = """
+INSERT INTO forecasts (shard, record) VALUES ($1, $2)
+ON CONFLICT (shard) DO UPDATE SET record = $2
+"""
 DROP_NOMINATIONS: Final = "DELETE FROM nominations WHERE job = ANY($1::bigint[])"
 SUSPECT: Final = """
 UPDATE nodes n SET suspect_since = greatest(n.suspect_since, u.number), revision = n.revision + 1
@@ -196,6 +200,10 @@ class PostgresPlacementTx(LiveRowsTx):
         """Delete what is held for jobs; one that has nothing is no error."""
         if wanted := list(jobs):
             await self._sql.run(DROP_NOMINATIONS, wanted)
+
+    async def put_forecasts(self, shard: ShardId, record: str) -> None:
+        """Replace the record of how forecasts held."""
+        await self._sql.run(PUT_FORECASTS, shard, record)
 
     async def suspect_nodes(self, nodes: Sequence[tuple[NodeId, int]]) -> None:
         """Mark (node, inventory number at which it refused)."""

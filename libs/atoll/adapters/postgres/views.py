@@ -59,6 +59,10 @@ AVOIDANCES: Final = """
 SELECT v.* FROM avoidances v JOIN clusters c ON c.name = v.cluster WHERE c.shard = $1
 ORDER BY v.cluster, v.node, v.shape_key
 """
+FORECASTS: Final = "SELECT record FROM forecasts WHERE shard = $1"
+PAST_ATTEMPTS: Final = f"""
+{ATTEMPT_VIEWS} WHERE a.shard = $1 AND NOT a.live AND a.state = $2 ORDER BY a.id DESC LIMIT $3
+"""
 NOMINATIONS: Final = "SELECT * FROM nominations WHERE shard = $1 ORDER BY job"
 
 CHANGES_SINCE: Final = f"""
@@ -133,6 +137,7 @@ async def read_all(sql: Sql, shard: ShardId) -> ShardDelta:
         queues=tuple(queue_from(row) for row in queues),
         avoidances=tuple(_avoidance(row) for row in await sql.rows(AVOIDANCES, shard)),
         nominations=tuple(_nomination(row) for row in await sql.rows(NOMINATIONS, shard)),
+        forecasts=await _forecasts(sql, shard),
         windows=await _converted(sql.chunks(LIVE_WINDOWS, shard), window_from),
     )
 
@@ -217,6 +222,11 @@ def attempt_view(row: Record) -> AttemptView:
             apart=request.anti_affinity,
         ),
     )
+
+
+async def _forecasts(sql: Sql, shard: ShardId) -> str:
+    row = await sql.row(FORECASTS, shard)
+    return str(row["record"]) if row is not None else ""
 
 
 def _nomination(row: Record) -> Nomination:

@@ -1,6 +1,6 @@
 """The queue of a shard: what waits, and what is known of jobs that ended."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from atoll.core.model.ids import JobId, QueueName
 from atoll.core.model.plan import GangRequest, PendingJob
@@ -40,6 +40,12 @@ class Backlog(Fleet):
     def pending(self, job: JobId) -> PendingJob | None:
         """A pending job, its `depends_on` reduced to what it still waits for."""
         return self._queue.get(job)
+
+    def still_pending(self, jobs: Iterable[JobId]) -> list[JobId]:
+        """Those of some jobs that wait."""
+        each = list(jobs)
+        slots = self._queue.table.find(each).tolist()
+        return [job for job, slot in zip(each, slots, strict=True) if slot >= 0]
 
     def guaranteed(self) -> tuple[PendingJob, ...]:
         """Pending jobs whose deadline is guaranteed, by id."""

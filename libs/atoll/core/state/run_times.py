@@ -68,6 +68,11 @@ class RunTimesView:
             found[chosen] = each
         return found
 
+    def one(self, like: EndedRun) -> float:
+        """E[run] in s of one that is like another, however long that ran."""
+        owner, form = np.array([self.number.get(like.queue, 0)]), np.array([like.form])
+        return float(self.expected(owner, form, np.array([like.limit_s], np.float64))[0, 1])
+
     def owners(self, queues: Iterable[QueueName]) -> Ints:
         """Numbers of queues."""
         return np.array([self.number.get(queue, 0) for queue in queues], np.int64)

@@ -59,6 +59,8 @@ class ShardDelta:
     avoidances: tuple[Avoidance, ...] = ()
     """Full loads only: later ones are written by the leader itself; so are nominations."""
     nominations: tuple[Nomination, ...] = ()
+    forecasts: str = ""
+    """Full loads only: the record of how forecasts held, as it was written last."""
     windows: tuple[Window, ...] = ()
     """All windows in the shard's clusters of those occurrences of bookings that changed and are
     not over. They replace what was known under the ids of their occurrences."""
@@ -125,6 +127,10 @@ class PlacementTx(LiveRows, Protocol):
         """Delete what is held for jobs; one that has nothing is no error."""
         ...
 
+    async def put_forecasts(self, shard: ShardId, record: str) -> None:
+        """Replace the record of how forecasts held; JSON."""
+        ...
+
     async def suspect_nodes(self, nodes: Sequence[tuple[NodeId, int]]) -> None:
         """Mark (node, inventory number at which it refused)."""
         ...
@@ -162,6 +168,10 @@ class PlacementStore(Protocol):
 
     def begin(self) -> AbstractAsyncContextManager[PlacementTx]:
         """One transaction."""
+        ...
+
+    async def past_attempts(self, shard: ShardId, *, most: int) -> list[AttemptView]:
+        """Attempts that came to their own end, of the latest jobs, the latest first."""
         ...
 
     async def allocations(self, shard: ShardId) -> list[Allocation]:

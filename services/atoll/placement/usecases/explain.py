@@ -9,8 +9,9 @@ from atoll.core.engine.holders import Holder, holders
 from atoll.core.model.errors import ErrorCode, NotFound
 from atoll.core.model.ids import JobId, attempt_name, job_of
 from atoll.core.model.lifecycle import JobState
-from atoll.core.model.plan import Nomination, Promise
+from atoll.core.model.plan import Nomination
 from atoll.core.model.reason import Reason, ReasonCode
+from atoll.placement.usecases.etas import Eta, eta_of
 from atoll.placement.usecases.leader import Leader
 
 
@@ -27,8 +28,8 @@ class Answer:
     fits_now: bool = False
     holders: tuple[Holder, ...] = ()
     """Running work that holds what it needs."""
-    promise: Promise | None = None
-    """Its reservation, if it has one."""
+    eta: Eta | None = None
+    """When it will start, as far as somebody can tell."""
     hold: Nomination | None = None
     """What is held for it while its victims end."""
 
@@ -66,7 +67,7 @@ async def _queued(leader: Leader, job: JobId, *, now: float) -> Answer:
         jobs_ahead=found.jobs_ahead,
         fits_now=found.fits_now,
         holders=() if found.fits_now else holders(snapshot, pending.request),
-        promise=leader.outlook.promise_of(job),
+        eta=eta_of(leader, pending, now=now),
         hold=hold,
     )
 

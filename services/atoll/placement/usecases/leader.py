@@ -22,6 +22,7 @@ from atoll.core.state.snapshot import Snapshot
 from atoll.placement.usecases.commit import Committed
 from atoll.placement.usecases.commit_plan import PlanCommitted, commit_plan
 from atoll.placement.usecases.doom import end_doomed
+from atoll.placement.usecases.foresight import Foresight
 from atoll.placement.usecases.memory import Absorbed, LeaderMemory
 from atoll.placement.usecases.outlook import Outlook
 from atoll.placement.usecases.promises import Promises
@@ -86,6 +87,7 @@ class Leader:
     counters: Counters = field(default_factory=Counters)
     promises: Promises = field(default_factory=Promises)
     outlook: Outlook = field(default_factory=Outlook)
+    foresight: Foresight = field(default_factory=Foresight)
     sizing: Sizing = field(default_factory=Sizing)
     refusals: deque[Rejection] = field(default_factory=lambda: deque(maxlen=MOST_REFUSALS))
     """The latest, until somebody has told them to the log."""
@@ -202,7 +204,7 @@ class Leader:
         made, self.sizing.shrinks = plan_with(
             snapshot, policies, given, now=now, rng=rng, limits=limits, memo=memo
         )
-        verify(made, self.memory.world.ledger)
+        verify(made, self.memory.world.ledger, now=now)
         return made
 
     def _took_in(self, made: Plan, done: PlanCommitted) -> Committed:
@@ -211,12 +213,14 @@ class Leader:
         self._took_back([a.id for a in (*done.revoked.stopping, *ended)], done.revoked)
         self.fence = committed.fence
         self.memory.placed(committed.placed, now=self.clock.monotonic())
+        placed = [item.placement.job for item in committed.placed]
+        self.foresight.record.started(placed, now=self.clock.now())
         self.memory.nominated(done.nominations, released=made.released)
         self.counters.placements += len(committed.placed)
         self.counters.preempted += len(done.revoked.stopping) + len(ended)
         self.counters.dropped += len(committed.dropped)
         prompt = self.memory.newcomers.looked_at(
-            [p.placement.job for p in committed.placed],
+            placed,
             cut=len(made.placements) >= self.rules.max_placements,
         )
         # More of the same class may have a claim, and what was never sent is free already.

@@ -21,6 +21,7 @@ from atoll.core.state.ledger import Holding
 from atoll.core.state.world import World
 from atoll.placement.usecases.commit import Placed
 from atoll.placement.usecases.dependencies import Dependencies, Settled
+from atoll.placement.usecases.foresight import runs_of
 from atoll.placement.usecases.newcomers import Newcomers
 from atoll.placement.usecases.rejections import Rejection
 from atoll.placement.usecases.sizes import SizeBook
@@ -193,6 +194,7 @@ class LeaderMemory:
 
     def _absorb_ended(self, views: Sequence[AttemptView], absorbed: Absorbed) -> None:
         ended = [v for v in views if v.attempt.state in TERMINAL_ATTEMPT]
+        self.world.run_times.note(runs_of([v for v in ended if v.attempt.id in self.live]))
         self.ended([v.attempt.id for v in ended])
         for view in ended:
             absorbed.rejections.extend(_rejections(view))

@@ -20,6 +20,7 @@ class Newcomers:
     """Queued jobs that no complete cycle has looked at yet."""
 
     _submitted_at: dict[JobId, float] = field(default_factory=dict)
+    _left: set[JobId] = field(default_factory=set)
 
     def enter(self, jobs: Iterable[PendingJob]) -> None:
         """Take in jobs that were just learnt of."""
@@ -42,5 +43,11 @@ class Newcomers:
             for job in prompt:
                 del self._submitted_at[job]
         else:
+            self._left.update(self._submitted_at.keys() - prompt)
             self._submitted_at.clear()
         return prompt
+
+    def take_left(self) -> set[JobId]:
+        """Jobs that were looked at and left since the last call; perhaps they are gone by now."""
+        left, self._left = self._left, set()
+        return left

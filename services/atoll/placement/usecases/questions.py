@@ -22,6 +22,7 @@ from atoll.core.model.spec import JobSpec
 from atoll.core.model.validate import check_spec
 from atoll.core.policies.factors import Factor, ShareRow, priority_factors, shares
 from atoll.core.state.mig import ALL_PROFILES
+from atoll.placement.usecases.etas import Eta, eta_of, eta_of_plan
 from atoll.placement.usecases.leader import Leader
 
 NO_JOB = JobId(0)
@@ -46,6 +47,7 @@ class Planned:
     trial: Trial
     victims: tuple[VictimView, ...]
     holders: tuple[Holder, ...]
+    eta: Eta | None
     as_of: float
 
 
@@ -73,6 +75,7 @@ class WaitView:
 
     job: JobId
     reason: Reason | None
+    eta: Eta | None
 
 
 def checked_spec(spec: JobSpec, classes: Mapping[str, PriorityClass]) -> JobSpec:
@@ -105,6 +108,7 @@ async def plan_job(leader: Leader, spec: JobSpec, tenant: Tenant) -> Planned:
         trial=trial,
         victims=tuple(_victim(leader, eviction) for eviction in trial.victims),
         holders=() if trial.cluster else holders(snapshot, pending.request),
+        eta=await eta_of_plan(leader, pending, trial, now=now),
         as_of=now,
     )
 
@@ -146,7 +150,7 @@ def list_waits(leader: Leader, jobs: Sequence[JobId]) -> list[WaitView]:
     world, now = leader.memory.world, leader.clock.now()
     found = ((job, world.pending(job)) for job in jobs)
     return [
-        WaitView(job, leader.outlook.wait_of(pending, now=now))
+        WaitView(job, leader.outlook.wait_of(pending, now=now), eta_of(leader, pending, now=now))
         for job, pending in found
         if pending is not None
     ]

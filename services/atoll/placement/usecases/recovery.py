@@ -6,6 +6,7 @@ from typing import Final
 from atoll.core.model.ids import Epoch, ShardId
 from atoll.core.policies.interfaces import Policies
 from atoll.core.state.world import World
+from atoll.placement.usecases.foresight import PAST_RUNS, runs_of
 from atoll.placement.usecases.leader import Leader, LeaderRules
 from atoll.placement.usecases.memory import LeaderMemory
 from atoll.placement.usecases.rejections import RejectionBook
@@ -57,6 +58,9 @@ async def resume(
         book=RejectionBook(rules.avoidance),
     )
     leader.book.restore(delta.avoidances)
+    leader.foresight.restore(delta.forecasts)
+    past = await store.past_attempts(fence.shard, most=PAST_RUNS)
+    leader.memory.world.run_times.note(runs_of(past))
     # A large fleet takes a while; heartbeats and health checks go on meanwhile.
     absorbed = await asyncio.to_thread(leader.memory.absorb, delta, now=now)
     leader.memory.newcomers.drop_older(clock.now() - OLD_AFTER_S)

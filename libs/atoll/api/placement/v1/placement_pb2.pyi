@@ -678,22 +678,28 @@ class Wait(_message.Message):
     JOB_ID_FIELD_NUMBER: _builtins.int
     CODE_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
+    ETA_FIELD_NUMBER: _builtins.int
     job_id: _builtins.int
     """The job."""
     code: _builtins.str
     """Code of the strongest reason; empty: it was not tried yet."""
     message: _builtins.str
     """The same as a sentence."""
+    @_builtins.property
+    def eta(self) -> Global___Eta:
+        """When it will start; not given: nobody can tell yet."""
+
     def __init__(
         self,
         *,
         job_id: _builtins.int = ...,
         code: _builtins.str = ...,
         message: _builtins.str = ...,
+        eta: Global___Eta | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["eta", b"eta"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "job_id", b"job_id", "message", b"message"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "eta", b"eta", "job_id", b"job_id", "message", b"message"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -839,6 +845,9 @@ class GetStatusResponse(_message.Message):
     PLACEMENTS_FIELD_NUMBER: _builtins.int
     ROLLBACKS_FIELD_NUMBER: _builtins.int
     PLACEMENT_MS_FIELD_NUMBER: _builtins.int
+    ETA_STARTS_FIELD_NUMBER: _builtins.int
+    ETA_WITHIN_FIELD_NUMBER: _builtins.int
+    ETA_ERROR_S_FIELD_NUMBER: _builtins.int
     leader: _builtins.bool
     """True: it leads its shard."""
     leader_address: _builtins.str
@@ -855,9 +864,17 @@ class GetStatusResponse(_message.Message):
     """Placements so far."""
     rollbacks: _builtins.int
     """Roll-backs so far."""
+    eta_starts: _builtins.int
+    """Jobs that had to wait and have started, with which forecasts at submit were compared."""
+    eta_error_s: _builtins.float
+    """Mean distance of their starts from their p50, in seconds."""
     @_builtins.property
     def placement_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
         """Milliseconds from submit to placed, of the last 10,000: 50th, 95th, 99th percentile."""
+
+    @_builtins.property
+    def eta_within(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """What part of the last 1,000 of them had started by their p50, and by their p90; empty: none."""
 
     def __init__(
         self,
@@ -871,10 +888,13 @@ class GetStatusResponse(_message.Message):
         placements: _builtins.int = ...,
         rollbacks: _builtins.int = ...,
         placement_ms: _abc.Iterable[_builtins.float] | None = ...,
+        eta_starts: _builtins.int = ...,
+        eta_within: _abc.Iterable[_builtins.float] | None = ...,
+        eta_error_s: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cycles", b"cycles", "epoch", b"epoch", "leader", b"leader", "leader_address", b"leader_address", "live_attempts", b"live_attempts", "placement_ms", b"placement_ms", "placements", b"placements", "queued", b"queued", "rollbacks", b"rollbacks"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cycles", b"cycles", "epoch", b"epoch", "eta_error_s", b"eta_error_s", "eta_starts", b"eta_starts", "eta_within", b"eta_within", "leader", b"leader", "leader_address", b"leader_address", "live_attempts", b"live_attempts", "placement_ms", b"placement_ms", "placements", b"placements", "queued", b"queued", "rollbacks", b"rollbacks"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -50,6 +50,9 @@ class Cause(enum.StrEnum):
     """Runs of its own queue have to end: a limit is used up."""
 
 
+CAUSES: Final = tuple(Cause)
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
     """The forecast for one job if nothing else is submitted."""
@@ -66,11 +69,14 @@ class Point:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Course:
-    """The shown jobs of a class, by id."""
+    """The shown jobs of a class, by id; infinity: never."""
 
     job: Ints
     start: Floats
-    points: tuple[Point | None, ...]
+    cluster: Ints
+    cause: NDArray[np.int8]
+    ahead_s: Floats
+    limit: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +84,8 @@ class Forecast:
     """Of all classes that wait for room, as of one moment."""
 
     as_of: float = 0.0
+    clusters: tuple[ClusterName, ...] = ()
+    limits: tuple[QueueName, ...] = ()
     courses: Mapping[_Class, _Course] = field(default_factory=dict)
 
     def of(self, pending: PendingJob) -> Point | None:
@@ -85,14 +93,18 @@ class Forecast:
         course = self.courses.get((pending.queue, pending.request, pending.priority))
         if course is None:
             return None
-        at = int(np.searchsorted(course.job, pending.id, side="right")) - 1
-        point = course.points[max(at, 0)]
-        if point is None or at < 0 or at + 1 == len(course.job):
-            return point
-        start = np.interp(pending.id, course.job[at : at + 2], course.start[at : at + 2])
-        if course.points[at + 1] is None:
-            return point if course.job[at] == pending.id else None
-        return Point(float(start), point.cluster, point.cause, point.ahead_s, point.limit)
+        at = max(0, int(np.searchsorted(course.job, pending.id, side="right")) - 1)
+        start = _between(course, at, pending.id)
+        if not np.isfinite(start):
+            return None
+        limit = int(course.limit[at])
+        return Point(
+            start=start,
+            cluster=self.clusters[int(course.cluster[at])],
+            cause=CAUSES[int(course.cause[at])],
+            ahead_s=float(course.ahead_s[at]),
+            limit=self.limits[limit] if limit != NOWHERE else "",
+        )
 
 
 def forecast(survey: Survey, policies: Policies, *, rng: Generator) -> Forecast:
@@ -104,7 +116,10 @@ def forecast(survey: Survey, policies: Policies, *, rng: Generator) -> Forecast:
     runs = expected_runs(survey, now=now)
     turns = turn_order(survey, policies, runs, now=now, rng=rng)
     routes = Routes(snapshot, runs, Masks(snapshot, policies, now))
-    return Forecast(now, _Flow(survey, turns, routes).run())
+    flow = _Flow(survey, turns, routes)
+    courses = flow.run()
+    clusters = tuple(view.name for view in snapshot.clusters)
+    return Forecast(now, clusters, tuple(limit.queue for limit in flow.limits), courses)
 
 
 class _Flow:
@@ -137,8 +152,9 @@ class _Flow:
             self._drain(number, ways, amounts[:, number])
         for number, limit in enumerate(self.limits):
             self._bound(number, limit)
+        cause = self._causes()
         return {
-            (view.queue, view.request, view.priority): self._course(at)
+            (view.queue, view.request, view.priority): self._course(at, cause)
             for at, view in enumerate(self.views)
         }
 
@@ -205,30 +221,28 @@ class _Flow:
         later = limit.bound[self.turns.of] & (need[self.turns.of] > 0) & (until > self.start)
         self.start[later], self.limit[later] = until[later], number
 
-    def _course(self, at: int) -> _Course:
+    def _course(self, at: int, cause: NDArray[np.int8]) -> _Course:
         first, end = self.snapshot.queue.first[at : at + 2].tolist()
-        jobs = np.arange(first, end)
-        jobs = jobs[np.argsort(self.snapshot.queue.job[jobs])]
-        points = tuple(self._point(job) for job in jobs.tolist())
-        return _Course(self.snapshot.queue.job[jobs], self.start[jobs], points)
+        jobs = first + np.argsort(self.snapshot.queue.job[first:end])
+        job = self.snapshot.queue.job[jobs]
+        each = (self.start, self.cluster, cause, self.ahead_s, self.limit)
+        return _Course(job, *(column[jobs] for column in each))
 
-    def _point(self, job: int) -> Point | None:
-        if not np.isfinite(self.start[job]):
-            return None
-        return Point(
-            start=float(self.start[job]),
-            cluster=self.snapshot.clusters[int(self.cluster[job])].name,
-            cause=self._cause(job),
-            ahead_s=float(self.ahead_s[job]),
-            limit=self.limits[self.limit[job]].queue if self.limit[job] != NOWHERE else "",
-        )
+    def _causes(self) -> NDArray[np.int8]:
+        alone = self.room >= self.start
+        causes = np.where(alone, CAUSES.index(Cause.ROOM), CAUSES.index(Cause.AHEAD))
+        causes[self.start <= self.snapshot.now] = CAUSES.index(Cause.TURN)
+        causes[self.limit != NOWHERE] = CAUSES.index(Cause.LIMIT)
+        return causes.astype(np.int8)
 
-    def _cause(self, job: int) -> Cause:
-        if self.limit[job] != NOWHERE:
-            return Cause.LIMIT
-        if self.start[job] <= self.snapshot.now:
-            return Cause.TURN
-        return Cause.ROOM if self.room[job] >= self.start[job] else Cause.AHEAD
+
+def _between(course: _Course, at: int, job: int) -> float:
+    """The start of a job of which only others are shown."""
+    if course.job[at] >= job or at + 1 == len(course.job):
+        return float(course.start[at])
+    here, there = course.start[at : at + 2]
+    part = (job - course.job[at]) / (course.job[at + 1] - course.job[at])
+    return float(here + part * (there - here)) if np.isfinite(here) else float(here)
 
 
 def _one_each(ways: list[Route]) -> list[Route]:

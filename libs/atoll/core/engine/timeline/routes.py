@@ -24,8 +24,8 @@ MOST_BASINS: Final = 256
 """Beyond so many, what may go to some nodes only is taken to flow over the whole cluster."""
 MOST_SHAPES: Final = 1024
 """Distinct shapes and counts that are looked for on nodes; of others only the sums count."""
-_ANYWHERE: Final = "anywhere"
-_BasinKey = tuple[Hashable, int, int]
+_ANYWHERE: Final = -1
+_BasinKey = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,9 @@ class Routes:
     grounds: list[Ground] = field(default_factory=list)
     _number: dict[_BasinKey, int] = field(default_factory=dict)
     _firsts: dict[Hashable, Floats] = field(default_factory=dict)
+    _masks: dict[bytes, int] = field(default_factory=dict)
+    _seen: dict[int, tuple[int, Bools]] = field(default_factory=dict)
+    """By identity; the mask is kept, so that no other gets it."""
     _scratch: "_Scratch" = field(init=False)
 
     def __post_init__(self) -> None:
@@ -90,10 +93,9 @@ class Routes:
         value = self.snapshot.task_shape(shape)
         topology = view.request.topology
         level = topology.level if topology is not None and topology.required else ""
-        mask = self.masks.key(view.request, value)
-        key = (shape, group.min_count, level, mask, view.request.anti_affinity)
+        allowed = self.masks.unbooked(view.request, value)
+        key = (shape, group.min_count, level, self._same(allowed))
         if key not in self._firsts:
-            allowed = self.masks.allowed(view.request, value)
             domain = _domains(self.snapshot, allowed, level)
             if len(self._firsts) < MOST_SHAPES:
                 found = self._scratch.first(self.runs, shape, group.min_count, domain=domain)
@@ -106,19 +108,26 @@ class Routes:
     def _ground(self, view: ClassView, shape: int, cluster: int) -> int:
         value = self.snapshot.task_shape(shape)
         unit = self._unit(value.device.kind) if value.device and value.device.count else CPU_UNIT
-        mask: Hashable = self.masks.key(view.request, value)
-        key = (mask, cluster, unit)
+        allowed = self.masks.unbooked(view.request, value)
+        key = (self._same(allowed), cluster, unit)
         if key not in self._number and len(self.grounds) >= MOST_BASINS:
             key = (_ANYWHERE, cluster, unit)
         if key not in self._number:
             rows = self.snapshot.nodes.cluster == cluster
             if key[0] != _ANYWHERE:
-                rows &= self.masks.allowed(view.request, value)
+                rows &= allowed
             cap = float(np.maximum(self.units.of_nodes(unit)[0][rows], 0).sum())
             avail = self.units.basin(rows, unit)
             self._number[key] = len(self.grounds)
             self.grounds.append(Ground(avail, rows, cluster, unit, cap))
         return self._number[key]
+
+    def _same(self, mask: Bools) -> int:
+        """A number that equal masks share."""
+        if id(mask) not in self._seen:
+            number = self._masks.setdefault(np.packbits(mask).tobytes(), len(self._masks))
+            self._seen[id(mask)] = number, mask
+        return self._seen[id(mask)][0]
 
     def _unit(self, kind: str) -> int:
         if kind != ANY_KIND:

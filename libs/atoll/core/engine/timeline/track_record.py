@@ -65,13 +65,19 @@ class TrackRecord:
         # A wait that nine of ten keep is no shorter than one that half do.
         return tuple(float(wait) for wait in np.maximum.accumulate(each))
 
+    def chosen(self, jobs: Iterable[JobId]) -> list[JobId]:
+        """Those of new jobs that are to be followed, evenly chosen where they are too many."""
+        free = max(0, min(MOST_AT_ONCE, MOST_OPEN - len(self._open)))
+        each = sorted(jobs)
+        if not free:
+            return []
+        every = max(1, -(-len(each) // free))
+        return each[every - 1 :: every]
+
     def tell(self, points: Mapping[JobId, float], *, now: float) -> None:
         """Jobs had their first forecast: unix seconds of their starts."""
-        free = max(0, min(MOST_AT_ONCE, MOST_OPEN - len(self._open)))
-        jobs = sorted(points)
-        every = max(1, -(-len(jobs) // free)) if free else len(jobs) + 1
-        for job in jobs[every - 1 :: every]:
-            point_s = max(0.0, points[job] - now)
+        for job, start in points.items():
+            point_s = max(0.0, start - now)
             self._open[job] = Told(now, point_s, self.quantiles_s(point_s))
 
     def started(self, jobs: Iterable[JobId], *, now: float) -> None:

@@ -1,0 +1,165 @@
+"""When a queued job will start, as it is told: what was promised, else what is forecast."""
+
+import asyncio
+import math
+from dataclasses import dataclass, replace
+from typing import Final, assert_never
+
+import numpy as np
+
+from atoll.core.engine.timeline.eta_kernels import LEVELS
+from atoll.core.engine.timeline.expected_runs import STRETCH
+from atoll.core.engine.timeline.forecast import Cause, Forecast, Point, forecast
+from atoll.core.engine.timeline.joining import joined
+from atoll.core.engine.trial import Trial
+from atoll.core.model.ids import ClusterName, JobId, attempt_id
+from atoll.core.model.plan import Nomination, PendingJob, Promise
+from atoll.core.state.ledger import Holding
+from atoll.core.state.needs import need_of
+from atoll.core.state.run_times import EndedRun, ended_run, form_of
+from atoll.placement.usecases.leader import Leader
+
+NOWHERE: Final = ClusterName("")
+AT_ONCE: Final = Point(0.0, NOWHERE, Cause.TURN, 0.0)
+MOST_TRIES: Final = 64
+"""Attempts of a job among which the live one is looked for."""
+MOST_LINKS: Final = 8
+"""Jobs that wait for one another, one after the other, as far as it is followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Eta:
+    """A forecast of a start, or a promise. Times are unix seconds."""
+
+    p50_at: float
+    p90_at: float
+    if_nothing_arrives_at: float
+    cause: str
+    promised: bool = False
+    cluster: ClusterName = NOWHERE
+
+
+def eta_of(leader: Leader, pending: PendingJob, *, now: float) -> Eta | None:
+    """When a queued job will start; None: nobody can tell (yet)."""
+    hold = leader.memory.world.ledger.nominations.get(pending.id)
+    if hold is not None:
+        return _held(leader, hold, now=now)
+    promise = leader.outlook.promise_of(pending.id)
+    if promise is not None:
+        return _promised(promise)
+    point = _point(leader, leader.foresight.latest, pending, now=now)
+    return None if point is None else told(leader, *point, now=now)
+
+
+async def eta_of_plan(
+    leader: Leader, pending: PendingJob, trial: Trial, *, now: float
+) -> Eta | None:
+    """When a job would start that is not submitted yet."""
+    if trial.cluster is not None and not pending.depends_on and pending.begin_at <= now:
+        stopped = (leader.memory.world.ledger.holdings.get(v.attempt) for v in trial.victims)
+        grace_s = [run.run.terms.grace_s for run in stopped if run is not None and run.run]
+        start = now + max(grace_s, default=0.0)
+        cause = "runs are stopped for it first" if trial.victims else sentence(AT_ONCE)
+        return Eta(start, start, start, cause, cluster=trial.cluster)
+    if not trial.ever:
+        return None
+    survey = joined(leader.memory.world.survey(now), pending)
+    rng = np.random.default_rng((leader.fence.epoch.revision, leader.foresight.made))
+    made = await asyncio.to_thread(forecast, survey, leader.policies, rng=rng)
+    found = _point(leader, made, pending, now=now)
+    return None if found is None else told(leader, *found, now=now)
+
+
+def told(leader: Leader, point: Point, cause: str, *, now: float) -> Eta:
+    """A point with the chances that past forecasts give it."""
+    start = max(now, point.start)
+    waits = leader.foresight.record.quantiles_s(start - now)
+    half, most = (now + waits[LEVELS.index(level)] for level in (0.5, 0.9))
+    return Eta(half, most, start, cause, cluster=point.cluster)
+
+
+def sentence(point: Point) -> str:
+    """What a job waits for."""
+    match point.cause:
+        case Cause.TURN:
+            return "there is room for it: it is placed as soon as it is its turn"
+        case Cause.ROOM:
+            return f"runs on cluster {point.cluster} have to end before there is room for it"
+        case Cause.AHEAD:
+            return (
+                f"jobs before it have to run first: {point.ahead_s / 3600:,.1f} hours of all"
+                f" that may run there on cluster {point.cluster}"
+            )
+        case Cause.LIMIT:
+            return f"QUEUE_LIMIT: runs of queue {point.limit} have to end, whose limit is reached"
+        case _:
+            assert_never(point.cause)
+
+
+def _point(
+    leader: Leader,
+    made: Forecast,
+    pending: PendingJob,
+    *,
+    now: float,
+    links: int = MOST_LINKS,
+) -> tuple[Point, str] | None:
+    point = made.of(pending)
+    cause = "" if point is None else sentence(point)
+    point = point or replace(AT_ONCE, start=now)
+    if pending.begin_at > max(now, point.start):
+        return replace(point, start=pending.begin_at), "it is not to begin before"
+    if not pending.depends_on:
+        return (point, cause) if cause else None
+    ends = [_end_of(leader, job, now=now, links=links) for job in pending.depends_on]
+    known = [end for end in ends if end is not None]
+    if len(known) < len(ends):
+        return None
+    last = max(known)
+    if last < point.start and cause:
+        return point, cause
+    names = ", ".join(str(job) for job in pending.depends_on)
+    return replace(point, start=max(last, point.start)), f"it waits for the end of {names}"
+
+
+def _end_of(leader: Leader, job: JobId, *, now: float, links: int) -> float | None:
+    """When a job that another waits for is expected to end."""
+    world = leader.memory.world
+    pending = world.pending(job)
+    if pending is None:
+        runs = (world.ledger.holdings.get(attempt_id(job, n)) for n in range(1, MOST_TRIES))
+        run = next((each for each in runs if each is not None), None)
+        return None if run is None else _end_of_run(leader, run, now=now)
+    made = leader.foresight.latest
+    found = _point(leader, made, pending, now=now, links=links - 1) if links else None
+    if found is None:
+        return None
+    need, limit_s = need_of(pending.request, lambda _: 0), pending.request.terms.time_limit_s
+    units = sum(units for _, units in need.devices)
+    times = world.run_times.view()
+    form = form_of(np.array([need.cpu_milli]), np.array([units]))
+    return found[0].start + times.one(EndedRun(pending.queue, int(form[0]), limit_s, 0.0))
+
+
+def _end_of_run(leader: Leader, holding: Holding, *, now: float) -> float:
+    run = holding.run
+    limit_s = run.terms.time_limit_s if run is not None else 0.0
+    like = ended_run(holding.queue, holding.tasks, limit_s=limit_s, ran_s=0.0)
+    begun = run.started_at if run is not None else now
+    ran_s, lasts_s = now - begun, leader.memory.world.run_times.view().one(like)
+    return begun + (lasts_s if lasts_s > ran_s else min(ran_s * STRETCH, limit_s or math.inf))
+
+
+def _held(leader: Leader, hold: Nomination, *, now: float) -> Eta:
+    held = (leader.memory.world.ledger.holdings.get(victim) for victim in hold.victims)
+    grace_s = (each.run.terms.grace_s for each in held if each is not None and each.run is not None)
+    soon = now + max(grace_s, default=0.0)
+    until = max(soon, hold.until)
+    cause = "its place is held: it starts when those that are being stopped for it have ended"
+    return Eta(soon, until, soon, cause, cluster=hold.cluster)
+
+
+def _promised(promise: Promise) -> Eta:
+    start = promise.start
+    cause = "it has a reservation of its own"
+    return Eta(start, start, start, cause, promised=True, cluster=promise.cluster)
