@@ -5,7 +5,7 @@ for byte. Jobs are tried in the order of the policy. One that does not fit
 blocks its own class and nobody else.
 """
 
-from collections.abc import Container
+from collections.abc import Container, Hashable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,7 +16,7 @@ from atoll.core.engine.board_kernels import Board, settle_all
 from atoll.core.engine.clearing import Clearing
 from atoll.core.engine.gangs import Outcome, gang_placer
 from atoll.core.engine.limits import limit_reasons, units_left
-from atoll.core.engine.line import line_up, point_to
+from atoll.core.engine.line import in_order, line_up, point_to
 from atoll.core.engine.masks import Masks
 from atoll.core.engine.memo import Memo
 from atoll.core.engine.nominees import start_nominees
@@ -37,8 +37,10 @@ from atoll.core.engine.sentences import no_room_reason
 from atoll.core.engine.timeline.keeper import Keeper
 from atoll.core.engine.timeline.reservations import Reservations, masks_of
 from atoll.core.engine.why import Sight, reasons
+from atoll.core.engine.windows.passes import Passes
+from atoll.core.engine.windows.stops import ahead, firm, stops
 from atoll.core.model.ids import JobId
-from atoll.core.model.plan import GangPlacement, GangRequest, Plan, Promise, Waiting
+from atoll.core.model.plan import GangPlacement, Plan, Promise, Waiting
 from atoll.core.model.reason import Reason
 from atoll.core.policies.interfaces import Policies
 from atoll.core.state.snapshot import ClassView, Snapshot
@@ -82,7 +84,8 @@ def plan(
     cycle = _Cycle(snapshot, policies, now=now, rng=rng)
     nominees = cycle.start_nominees()
     cycle.keeper.begin()
-    cycle.run(limits.max_placements, memo or Memo())
+    let_in = cycle.let_in(limits.max_placements)
+    cycle.run(limits.max_placements - let_in, memo or Memo())
     cycle.slip_in()
     placed = Assembler(cycle.snapshot, cycle.statement).placements()
     stopped = cycle.preempt(limits)
@@ -123,9 +126,12 @@ class _Cycle:
             gathers=policies.score.gathers,
         )
         self.keeper = Keeper(self.lineup, self.masks, self.statement, self.scoring, reservations)
+        self.passes = Passes(
+            self.lineup, self.masks, self.statement, self.scoring, policies.score.gathers
+        )
         self.clearing = Clearing(snapshot, self.statement.nodes, self.scoring, self.lineup.patience)
-        self._hopeless: set[GangRequest] = set()
-        self._explained: dict[GangRequest, tuple[Reason, ...]] = {}
+        self._hopeless: set[Hashable] = set()
+        self._explained: dict[Hashable, tuple[Reason, ...]] = {}
 
     def run(self, budget: int, memo: Memo) -> None:
         """Go through the queue until nothing fits or `budget` jobs are placed."""
@@ -166,9 +172,17 @@ class _Cycle:
             else:
                 return
 
+    def let_in(self, most: int) -> int:
+        """Place up to `most` jobs in bookings that are open to them; how many."""
+        if not self.masks.bookings:
+            return 0
+        line = self.lineup.line
+        return self.passes.let_in(in_order(line, line.next < line.end), self._charge, most)
+
     def slip_in(self) -> None:
-        """Start what ends before what is kept for others is needed."""
+        """Start what ends before what is kept for others is needed, and beside bookings."""
         self.keeper.slip_in(self._blocked(), self._charge)
+        self.passes.slip_in(self._blocked(), self._charge)
 
     def promises(self, stopped: Preempted, most: int) -> tuple[Promise, ...]:
         """Reservations of the first blocked jobs, for which nothing else is held."""
@@ -183,18 +197,27 @@ class _Cycle:
     def preempt(self, limits: CycleLimits) -> Preempted:
         """Find victims for those that found no place."""
         blocked = [Blocked(group, int(self.lineup.line.next[group])) for group in self._blocked()]
-        preemption = Preemption(
-            self.snapshot,
+        booked = stops(
+            self.passes,
             self.policies,
-            self.masks,
+            [(each.group, each.job) for each in blocked] if limits.max_preemptors else [],
+            without={hold.job.id for hold in self.holds},
+            bind_s=limits.bind_s,
+        )
+        preemption = Preemption(
+            booked.snapshot,
+            self.policies,
+            ahead(self.masks, self.snapshot, limits.bind_s),
             statement=self.statement,
             scoring=self.scoring,
             quota=self.lineup.quota,
-            holds=self.holds,
+            holds=firm(self.masks.bookings, (*self.holds, *booked.holds)),
         )
         job = self.snapshot.queue.job
-        alone = [each for each in blocked if JobId(int(job[each.job])) not in limits.spared]
-        return preemption.run(alone, most=limits.max_preemptors, bind_s=limits.bind_s)
+        left = [each for each in blocked if each.group not in booked.groups]
+        alone = [each for each in left if JobId(int(job[each.job])) not in limits.spared]
+        found = preemption.run(alone, most=limits.max_preemptors, bind_s=limits.bind_s)
+        return found.beside(booked.evictions, booked.holds, booked.groups)
 
     def waiting(self, explained: int, *, again: Container[int] = ()) -> tuple[Waiting, ...]:
         """The classes that were tried and did not fit, in the order of their jobs."""
@@ -204,17 +227,7 @@ class _Cycle:
         )
 
     def _blocked(self) -> list[int]:
-        line = self.lineup.line
-        blocked = np.flatnonzero(line.state != WAITING)
-        head = line.next[blocked]
-        order = np.lexsort((
-            line.job[head],
-            line.submitted_at[head],
-            line.key[head],
-            line.inner[head],
-            line.outer[head],
-        ))
-        return [int(group) for group in blocked[order]]
+        return in_order(self.lineup.line, self.lineup.line.state != WAITING)
 
     def _gang(self, group: int, board: Board) -> int:
         line, forest = self.lineup.line, self.lineup.forest
@@ -258,13 +271,14 @@ class _Cycle:
 
     def _place(self, view: ClassView, job: int) -> Outcome:
         # Capacity only shrinks within a cycle: what did not fit once will not fit later.
-        if view.request in self._hopeless:
+        place = self.masks.place(view)
+        if place in self._hopeless:
             return Outcome.NO_PLACE
         left = units_left(view, self.snapshot, used=self.lineup.quota.used)
         masks = masks_of(self.masks, view)
         outcome = self.gangs.place(view, masks, job=job, units_left=left)
         if outcome is Outcome.NO_PLACE:
-            self._hopeless.add(view.request)
+            self._hopeless.add(place)
         return outcome
 
     def _waiting(self, group: int, explained: int) -> Waiting:
@@ -277,8 +291,10 @@ class _Cycle:
         return Waiting(view.queue, view.request, view.jobs - placed, why)
 
     def _reasons(self, view: ClassView, explained: int) -> tuple[Reason, ...]:
-        known = self._explained.get(view.request)
+        place = self.masks.place(view)
+        known = self._explained.get(place)
         if known is None and len(self._explained) < explained:
-            sight = Sight(self.snapshot, self.statement.nodes, self.scoring, self.masks)
-            known = self._explained[view.request] = reasons(sight, view.request, view.shapes)
+            nodes, queue = self.statement.nodes, view.queue
+            sight = Sight(self.snapshot, nodes, self.scoring, self.masks, queue=queue)
+            known = self._explained[place] = reasons(sight, view.request, view.shapes)
         return known or (no_room_reason(),)

@@ -80,14 +80,16 @@ class _Look:
         statement = Statement(snapshot.nodes, snapshot.hardware, shapes)
         self.view = view_of(snapshot, pending)
         masks = Masks(snapshot, policies, now)
-        self.sight = Sight(snapshot, statement.nodes, scoring, masks, advises=True)
+        self.sight = Sight(
+            snapshot, statement.nodes, scoring, masks, advises=True, queue=pending.queue
+        )
         self._gangs = gang_placer(snapshot, statement, scoring, gathers=policies.score.gathers)
 
     def fits(self, units_left: int) -> bool:
         """Whether it could be placed with so much left of its queues' limits, in 1/56 block."""
         request = self._pending.request
         masks = {
-            number: self.sight.masks.allowed(request, shape)
+            number: self.sight.masks.allowed(request, shape, self._pending.queue)
             for group, numbers in zip(request.groups, self.view.shapes, strict=True)
             for shape, number in zip(group.shapes, numbers, strict=True)
         }

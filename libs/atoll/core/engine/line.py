@@ -34,13 +34,14 @@ class _Asked:
         self.lanes: dict[WantedLane, int] = {}
         self._masks = masks
 
-    def column(self, request: GangRequest, shape: int) -> int:
+    def column(self, view: ClassView, shape: int) -> int:
         """Place of a shape's column among those that are wanted."""
         value = self._masks.snapshot.task_shape(shape)
-        key = (shape, self._masks.key(request, value))
+        key = (shape, self._masks.key(view.request, value, view.queue))
         if key not in self.columns:
             self.columns[key] = len(self.wanted)
-            self.wanted.append(Wanted(value, shape, self._masks.allowed(request, value)))
+            mask = self._masks.allowed(view.request, value, view.queue)
+            self.wanted.append(Wanted(value, shape, mask))
         return self.columns[key]
 
     def lane(self, column: int, count: int) -> int:
@@ -93,6 +94,20 @@ def point_to(lineup: Lineup, ready: Ready) -> None:
         gangs.size[gangs.size > 0] *= gangs.lane[first] < 0
 
 
+def in_order(line: Line, wanted: NDArray[np.bool_]) -> list[int]:
+    """Some classes (C) in the order of their next jobs."""
+    groups = np.flatnonzero(wanted)
+    head = np.minimum(line.next[groups], line.end[groups] - 1)
+    order = np.lexsort((
+        line.job[head],
+        line.submitted_at[head],
+        line.key[head],
+        line.inner[head],
+        line.outer[head],
+    ))
+    return [int(group) for group in groups[order]]
+
+
 def in_kernel(request: GangRequest) -> bool:
     """True for one group of a fixed size and no further wishes: the kernel places it by itself."""
     group = request.groups[0]
@@ -109,7 +124,7 @@ def _is_single(request: GangRequest) -> bool:
 def _columns(view: ClassView, asked: _Asked) -> list[int]:
     if not in_kernel(view.request):
         return []
-    return [asked.column(view.request, shape) for shape in view.shapes[0]]
+    return [asked.column(view, shape) for shape in view.shapes[0]]
 
 
 def _gangs(snapshot: Snapshot, columns: Sequence[Sequence[int]], asked: _Asked) -> Gangs:

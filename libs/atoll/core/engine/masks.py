@@ -1,21 +1,27 @@
 """What the filters say, worked out once for all shapes for which it is the same."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from atoll.core.engine.apart import Apart
+from atoll.core.engine.windows.bookings import OPEN, Bookings, Claimant, claimant
+from atoll.core.model.ids import QueueName
 from atoll.core.model.plan import GangRequest
 from atoll.core.model.reason import ReasonCode
 from atoll.core.model.resources import TaskShape
 from atoll.core.policies.interfaces import MAY_GO, WHY_NUMBER, Policies
-from atoll.core.state.snapshot import Snapshot
+from atoll.core.state.snapshot import ClassView, Snapshot
 
 Key = tuple[Hashable, ...]
+ByShape = dict[int, NDArray[np.bool_]]
 TOO_CLOSE: Final = np.int8(WHY_NUMBER[ReasonCode.ANTI_AFFINITY])
+RESERVED: Final = np.int8(WHY_NUMBER[ReasonCode.RESERVED])
+NO_QUEUE: Final = QueueName("")
+"""Of a job that owns no booking."""
 
 
 @dataclass(slots=True)
@@ -25,38 +31,92 @@ class Masks:
     snapshot: Snapshot
     policies: Policies
     now: float
+    bookings: Bookings = field(init=False)
     _codes: dict[Key, NDArray[np.int8]] = field(default_factory=dict)
-    _masks: dict[Key, NDArray[np.bool_]] = field(default_factory=dict)
+    _masks: dict[tuple[Key, int], NDArray[np.bool_]] = field(default_factory=dict)
     _apart: Apart = field(init=False)
 
     def __post_init__(self) -> None:
         self._apart = Apart(self.snapshot)
+        self.bookings = Bookings(self.snapshot, self.now)
 
     def note(self, request: GangRequest, rows: NDArray[np.int64]) -> None:
         """A job was placed on some rows: others may have to keep away from them."""
         self._apart.note(request, rows)
 
-    def key(self, request: GangRequest, shape: TaskShape) -> Key:
+    def key(self, request: GangRequest, shape: TaskShape, queue: QueueName = NO_QUEUE) -> Key:
         """Equal for requests and shapes that may go to the same nodes."""
+        return (*self._filters(request, shape), self._closing(request, queue))
+
+    def refusals(
+        self, request: GangRequest, shape: TaskShape, queue: QueueName = NO_QUEUE
+    ) -> NDArray[np.int8]:
+        """(N) by the first filter that refuses: the place of its reason in WHY, else MAY_GO."""
+        codes = self._filtered(request, shape, self._filters(request, shape))
+        closing = self._closing(request, queue)
+        if closing != OPEN:
+            closed = self.bookings.closed(claimant(queue, request))
+            codes = np.where((codes == MAY_GO) & closed, RESERVED, codes)
+        if request.anti_affinity is None:
+            return codes
+        close = (codes == MAY_GO) & ~self.allowed(request, shape, queue)
+        return np.where(close, TOO_CLOSE, codes)
+
+    def allowed(
+        self, request: GangRequest, shape: TaskShape, queue: QueueName = NO_QUEUE
+    ) -> NDArray[np.bool_]:
+        """(N) True where all filters let the shape go, and no booking is in the way."""
+        return self._allowed(request, shape, claimant(queue, request))
+
+    def unbooked(self, request: GangRequest, shape: TaskShape) -> NDArray[np.bool_]:
+        """(N) the same as if there were no bookings."""
+        return self._allowed(request, shape, None)
+
+    def place(self, view: ClassView) -> Key:
+        """Equal for classes that have the same places for the same requests."""
+        return view.request, self._closing(view.request, view.queue)
+
+    def ahead(self, seconds: float) -> "Masks":
+        """The same for jobs that start so much later, and hold their place until then."""
+        later = replace(self, now=self.now)
+        later.bookings = Bookings(self.snapshot, self.now, ahead=seconds)
+        later._masks, later._apart = {}, self._apart
+        return later
+
+    def of(self, view: ClassView) -> ByShape:
+        """By shape, where a class's tasks may go at all."""
+        return {
+            shape: self.allowed(view.request, self.snapshot.task_shape(shape), view.queue)
+            for shape in _shapes(view)
+        }
+
+    def unbooked_of(self, view: ClassView, rows: NDArray[np.bool_]) -> ByShape:
+        """The same on some rows (N) as if there were no bookings."""
+        return {
+            shape: self.unbooked(view.request, self.snapshot.task_shape(shape)) & rows
+            for shape in _shapes(view)
+        }
+
+    def _allowed(
+        self, request: GangRequest, shape: TaskShape, who: Claimant | None
+    ) -> NDArray[np.bool_]:
+        filters = self._filters(request, shape)
+        closing = self.bookings.number(who) if who is not None else OPEN
+        key = (filters, closing)
+        if key not in self._masks:
+            mask = self._filtered(request, shape, filters) == MAY_GO
+            if who is not None and closing != OPEN:
+                mask &= ~self.bookings.closed(who)
+            self._masks[key] = mask
+        return self._apart.narrow(request, self._masks[key])
+
+    def _closing(self, request: GangRequest, queue: QueueName) -> int:
+        return self.bookings.number(claimant(queue, request))
+
+    def _filters(self, request: GangRequest, shape: TaskShape) -> Key:
         return tuple(
             f.key(self.snapshot, request, shape=shape, now=self.now) for f in self.policies.filters
         )
-
-    def refusals(self, request: GangRequest, shape: TaskShape) -> NDArray[np.int8]:
-        """(N) by the first filter that refuses: the place of its reason in WHY, else MAY_GO."""
-        key = self.key(request, shape)
-        codes = self._filtered(request, shape, key)
-        if request.anti_affinity is None:
-            return codes
-        close = (codes == MAY_GO) & ~self.allowed(request, shape)
-        return np.where(close, TOO_CLOSE, codes)
-
-    def allowed(self, request: GangRequest, shape: TaskShape) -> NDArray[np.bool_]:
-        """(N) True where all filters let the shape go."""
-        key = self.key(request, shape)
-        if key not in self._masks:
-            self._masks[key] = self._filtered(request, shape, key) == MAY_GO
-        return self._apart.narrow(request, self._masks[key])
 
     def _filtered(self, request: GangRequest, shape: TaskShape, key: Key) -> NDArray[np.int8]:
         if key not in self._codes:
@@ -66,3 +126,7 @@ class Masks:
                 codes = np.where(codes == MAY_GO, new, codes)
             self._codes[key] = codes
         return self._codes[key]
+
+
+def _shapes(view: ClassView) -> set[int]:
+    return {shape for group in view.shapes for shape in group}

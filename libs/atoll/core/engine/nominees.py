@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atoll.core.engine.masks import Masks
+from atoll.core.engine.windows.admission import Admission, Entrance, taken
+from atoll.core.engine.windows.bookings import claimant
 from atoll.core.model.ids import attempt_id
 from atoll.core.model.plan import GangPlacement
 from atoll.core.state.columns import Nodes
@@ -28,7 +30,8 @@ def start_nominees(
     snapshot = masks.snapshot
     order = sorted(snapshot.holds, key=lambda hold: (-hold.job.priority, hold.job.id))
     mode = snapshot.hardware.models.mode
-    started = [h for h in order if _may_start(h, masks) and _takes(h, nodes, mode)]
+    admission = Admission(masks.bookings, None)
+    started = [h for h in order if _may_start(h, masks) and _takes(h, nodes, admission, mode=mode)]
     jobs = {hold.job.id for hold in started}
     left = tuple(hold for hold in snapshot.holds if hold.job.id not in jobs)
     # Its hold stays taken: the job has it now.
@@ -62,18 +65,31 @@ def _may_start(hold: Hold, masks: Masks) -> bool:
     # What was allowed when it was held need not be any more: nodes go down, others come near.
     return all(
         any(
-            masks.allowed(job.request, shape)[hold.uses.row[of == number]].all() for shape in shapes
+            masks.unbooked(job.request, shape)[hold.uses.row[of == number]].all()
+            for shape in shapes
         )
         for number, shapes in enumerate(group.shapes for group in job.request.groups)
     )
 
 
-def _takes(hold: Hold, nodes: Nodes, mode: NDArray[np.int8]) -> bool:
-    hold.give_back(nodes)
-    if take_gangs(nodes, mode, hold.uses, True).any():
-        hold.take(nodes)
+def _entrance(hold: Hold, admission: Admission, nodes: Nodes) -> Entrance | None:
+    """Onto the rows that are held, past bookings; None: it is to wait for its own."""
+    who, now = claimant(hold.job.queue, hold.job.request), admission.now
+    if who.reservation:
+        return admission.owners(who, nodes, at=now)
+    return admission.others(who, nodes, np.unique(hold.uses.row))
+
+
+def _takes(hold: Hold, nodes: Nodes, admission: Admission, *, mode: NDArray[np.int8]) -> bool:
+    entrance = _entrance(hold, admission, nodes)
+    if entrance is None or not entrance.rows[hold.uses.row].all():
         return False
-    return True
+    hold.give_back(nodes)
+    with taken(nodes, entrance.kept):
+        refused = take_gangs(nodes, mode, hold.uses, True).any()
+    if refused:
+        hold.take(nodes)
+    return not refused
 
 
 def _placement(hold: Hold) -> GangPlacement:

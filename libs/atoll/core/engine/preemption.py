@@ -5,7 +5,7 @@ the job by name, exactly as it will take it, until it starts or the hold ends.
 A job for which nobody may be stopped blocks nobody.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -57,6 +57,17 @@ class Preempted:
     """Jobs whose holds others inherit."""
     again: set[int] = field(default_factory=set)
     """Classes that are worth another try in the next cycle."""
+
+    def beside(
+        self, evictions: Sequence[Eviction], holds: Sequence[Hold], groups: Iterable[int]
+    ) -> "Preempted":
+        """The same with what was stopped before, what is held then, and for which classes."""
+        return Preempted(
+            [*evictions, *self.evictions],
+            [*(hold.nomination for hold in holds), *self.nominations],
+            self.released,
+            self.again | set(groups),
+        )
 
 
 class Preemption:
@@ -120,7 +131,7 @@ class Preemption:
         stopping = np.flatnonzero(running.live & running.stopping)
         give_gangs(nodes, self._uses(stopping), np.arange(len(stopping)))
         for hold in self.holds.values():
-            _hold_slices(nodes, hold.uses)
+            hold_slices(nodes, hold.uses)
         return nodes
 
     def _may_stop_anybody(self, view: ClassView) -> bool:
@@ -133,7 +144,7 @@ class Preemption:
 
     def _make_room(self, each: Blocked, view: ClassView) -> None:
         candidates = self.rights.candidates(view)
-        ask = Ask(view, each.job, self._masks(view), self.policies.score.gathers)
+        ask = Ask(view, each.job, self.masks.of(view), self.policies.score.gathers)
         for chosen in (~candidates.strict, np.ones(len(candidates.slots), np.bool_)):
             slots = candidates.slots[chosen]
             found = self._choose(view, ask, slots)
@@ -278,19 +289,12 @@ class Preemption:
     def _uses(self, slots: Ints) -> Uses:
         return uses_of(self.snapshot.running.tasks, slots, self.snapshot.nodes)
 
-    def _masks(self, view: ClassView) -> dict[int, Bools]:
-        return {
-            shape: self.masks.allowed(view.request, self.snapshot.task_shape(shape))
-            for group in view.shapes
-            for shape in group
-        }
-
 
 def _of_kind(amounts: Ints, kind: int) -> int:
     return int(amounts.sum() if kind == ALL_KINDS else amounts[kind])
 
 
-def _hold_slices(nodes: Nodes, uses: Uses) -> None:
+def hold_slices(nodes: Nodes, uses: Uses) -> None:
     """Slices that a hold shares with its victims are its own once these are gone."""
     rows = np.repeat(uses.row, np.diff(uses.first_grant))
     np.bitwise_or.at(nodes.slices, (rows, uses.device), uses.bits.astype(np.int16))

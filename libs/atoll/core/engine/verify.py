@@ -11,6 +11,7 @@ import numpy as np
 
 from atoll.core.engine.apart import crowded, too_close
 from atoll.core.engine.verify_holds import beside_holds, verify_holds
+from atoll.core.engine.verify_windows import broken, verify_holds_beside
 from atoll.core.model.errors import DomainError, ErrorCode
 from atoll.core.model.ids import JobId, job_of
 from atoll.core.model.plan import GangPlacement, GroupRequest, Plan, TaskPlacement
@@ -36,9 +37,13 @@ _WORDS = {
 }
 
 
-def verify(plan: Plan, ledger: Ledger) -> None:
-    """Raise DomainError PLAN_INVALID unless all placements and holds stand beside each other."""
-    wrong = refused(plan.placements, ledger)
+def verify(plan: Plan, ledger: Ledger, *, now: float | None = None) -> None:
+    """Raise DomainError PLAN_INVALID unless all placements and holds stand beside each other.
+
+    `now`: wall time at which the plan was made; that of the ledger unless it is given.
+    """
+    moment = ledger.now if now is None else now
+    wrong = refused(plan.placements, ledger, now=moment)
     if wrong:
         job, why = next(iter(wrong.items()))
         raise DomainError(
@@ -47,11 +52,14 @@ def verify(plan: Plan, ledger: Ledger) -> None:
             metadata={"job": str(job), "refused": str(len(wrong))},
         )
     verify_holds(plan, ledger)
+    verify_holds_beside(plan, ledger, moment)
 
 
-def refused(placements: Sequence[GangPlacement], ledger: Ledger) -> dict[JobId, str]:
+def refused(
+    placements: Sequence[GangPlacement], ledger: Ledger, *, now: float | None = None
+) -> dict[JobId, str]:
     """Which placements do not stand, and why; the others stand without them."""
-    table = ledger.table
+    table, moment = ledger.table, ledger.now if now is None else now
     wrong = dict(_repeated(placements))
     as_asked = _AsAsked()
     for placement in placements:
@@ -65,6 +73,7 @@ def refused(placements: Sequence[GangPlacement], ledger: Ledger) -> dict[JobId, 
     codes = take_gangs(free, table.arrays()[0].mode, uses, True)
     for at in np.flatnonzero(codes != FINE).tolist():
         wrong[sound[at].job] = _WORDS[int(codes[at])]
+    wrong |= {sound[at].job: why for at, why in broken(sound, ledger, moment)}
     return wrong
 
 

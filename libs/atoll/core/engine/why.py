@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from atoll.core.engine.domain_kernels import sum_up
 from atoll.core.engine.domains import ladder
 from atoll.core.engine.gangs import most_on_a_node
-from atoll.core.engine.masks import Masks
+from atoll.core.engine.masks import NO_QUEUE, Masks
 from atoll.core.engine.room_kernels import count_room
 from atoll.core.engine.score_kernels import Scoring
 from atoll.core.engine.sentences import (
@@ -24,6 +24,7 @@ from atoll.core.engine.sentences import (
     together_reason,
 )
 from atoll.core.engine.why_kernels import blockers
+from atoll.core.model.ids import QueueName
 from atoll.core.model.plan import GangRequest, GroupRequest
 from atoll.core.model.reason import Reason, ReasonCode
 from atoll.core.model.resources import TaskShape
@@ -48,10 +49,12 @@ class Sight:
     masks: Masks
     advises: bool = False
     """Whether it is worth the time to find out what would help."""
+    queue: QueueName = NO_QUEUE
+    """Of the job that is looked at."""
 
     def codes(self, request: GangRequest, shape: TaskShape, number: int) -> Look:
         """What keeps a task of a shape off each node."""
-        codes = self.masks.refusals(request, shape).copy()
+        codes = self.masks.refusals(request, shape, self.queue).copy()
         devices = np.zeros(len(codes), np.int64)
         rows = np.flatnonzero(codes == MAY_GO)
         codes[rows], devices[rows] = blockers(self.nodes, self.scoring, number, rows)
@@ -69,7 +72,7 @@ class Sight:
 
     def room(self, request: GangRequest, shape: TaskShape, *, number: int, most: int) -> Counts:
         """(N) how many tasks each node holds by itself, up to `most`."""
-        mask = self.masks.allowed(request, shape)
+        mask = self.masks.allowed(request, shape, self.queue)
         counts = np.zeros(len(mask), np.int64)
         rows = np.flatnonzero(mask)
         count_room(self.nodes, self.scoring, number, mask, most, rows, counts)

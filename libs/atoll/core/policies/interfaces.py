@@ -118,6 +118,7 @@ WHY: Final[tuple[ReasonCode | None, ...]] = (
     ReasonCode.CLUSTER_AVOIDED,
     ReasonCode.ON_LOST_UNSUPPORTED,
     ReasonCode.ANTI_AFFINITY,
+    ReasonCode.RESERVED,
 )
 """Why a node does not take a task, as small numbers."""
 WHY_NUMBER: Final = {code: number for number, code in enumerate(WHY) if code is not None}

@@ -12,12 +12,12 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from atoll.core.model.booking import OccurrenceId, Window
 from atoll.core.model.errors import DomainError, ErrorCode
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId, QueueName, attempt_name
 from atoll.core.model.plan import Nomination, RunFacts, TaskPlacement
 from atoll.core.model.resources import DeviceGrant
 from atoll.core.state.apart import ApartBook
+from atoll.core.state.booked import BookedNodes
 from atoll.core.state.ledger_kernels import FINE, Uses, give_tasks, take_gangs
 from atoll.core.state.mig import grant_bits
 from atoll.core.state.node_table import NodeTable
@@ -108,8 +108,7 @@ class Ledger:
         self.nominations: dict[JobId, Nomination] = {}
         """What is held for jobs; it is not taken from the table's columns."""
         self.apart = ApartBook()
-        self.windows: dict[OccurrenceId, tuple[Window, ...]] = {}
-        """Of bookings, those that are over included until they are forgotten."""
+        self.booked = BookedNodes()
         self.now = 0.0
         """Wall time as far as it is known here: it decides which windows matter."""
 

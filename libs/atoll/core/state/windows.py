@@ -43,6 +43,8 @@ class WindowView:
     by_mark: Mapping[str, Sequence[int]]
     by_name: Mapping[str, Sequence[int]]
     """Windows by their booking."""
+    ended: Bools
+    """Only their owners' jobs are left there, for the time that they are given."""
     _layout: Layout | None = None
 
     def __len__(self) -> int:
@@ -52,8 +54,9 @@ class WindowView:
         """The shares by rows of a node table, whose nodes are `ids` with so many devices."""
         known = self._layout
         if known is None or known.devices != devices or not np.array_equal(known.ids, ids):
+            starts = np.where(self.ended, np.inf, self.start)
             known = self._layout = layout(
-                self.shares, ids, start=self.start, lends=self.lends, devices=devices
+                self.shares, ids, start=starts, lends=self.lends, devices=devices
             )
         return known
 
@@ -80,7 +83,7 @@ class WindowBook:
         self._flat: dict[OccurrenceId, tuple[_Flat, ...]] = {}
         self._view: WindowView | None = None
         self._until = float("inf")
-        """When the first window of the view is over."""
+        """When the next window of the view ends."""
         self.due = False
         """Somebody is to be stopped or may start, though no job came and nothing came free."""
         self._stops: tuple[AttemptId, ...] = ()
@@ -88,7 +91,7 @@ class WindowBook:
 
     def set(self, windows: Iterable[Window]) -> None:
         """Replace all windows."""
-        self._ledger.windows.clear()
+        self._ledger.booked.clear()
         self._flat.clear()
         self.put(windows)
 
@@ -98,13 +101,13 @@ class WindowBook:
         for window in windows:
             grouped[window.id].append(window)
         for number, parts in grouped.items():
-            self._ledger.windows[number] = tuple(parts)
+            self._ledger.booked.put(number, parts)
             self._flat[number] = tuple(map(_flat, parts))
         self._view, self.due = None, True
 
     def drop(self, ids: Iterable[OccurrenceId]) -> bool:
         """Forget occurrences; whether one of them was here."""
-        gone = [i for i in ids if self._ledger.windows.pop(i, None) is not None]
+        gone = [number for number in ids if self._ledger.booked.drop(number)]
         for number in gone:
             del self._flat[number]
         if gone:
@@ -114,7 +117,7 @@ class WindowBook:
     def advance(self, before: float, now: float, running: Running) -> bool:
         """It is `now` after `before`; whether something has begun, ended or is to be stopped."""
         self._ledger.now = max(now, self._ledger.now)
-        if not self._ledger.windows:
+        if not self._ledger.booked:
             return False
         passed = self.next_time(before, running) <= now
         gone_wrong = bool(self._stops) and _goes_on(running, self._stops)
@@ -130,7 +133,7 @@ class WindowBook:
 
     def next_time(self, now: float, running: Running) -> float:
         """The first moment after `now` at which waiting alone changes what may run."""
-        if not self._ledger.windows:
+        if not self._ledger.booked:
             return float("inf")
         view = self.freeze(now)
         graces = np.unique(running.runs.grace_s[running.live])
@@ -143,13 +146,14 @@ class WindowBook:
         if self._view is None or now >= self._until:
             parts = [
                 (window, flat)
-                for number, windows in self._ledger.windows.items()
+                for number, windows in self._ledger.booked.all().items()
                 for window, flat in zip(windows, self._flat[number], strict=True)
                 if window.kept_until > now
             ]
             parts.sort(key=lambda part: _ORDER(part[0]))
-            self._until = min((w.kept_until for w, _ in parts), default=float("inf"))
-            self._view = _view(parts)
+            ends = (w.end if w.end > now else w.kept_until for w, _ in parts)
+            self._until = min(ends, default=float("inf"))
+            self._view = _view(parts, now)
         return self._view
 
 
@@ -171,7 +175,7 @@ def _after(times: Floats, now: float, before: Floats) -> float:
     return float((times[at[inside]] - before[inside]).min(initial=np.inf))
 
 
-def _view(parts: Sequence[tuple[Window, _Flat]]) -> WindowView:
+def _view(parts: Sequence[tuple[Window, _Flat]], now: float) -> WindowView:
     windows = tuple(window for window, _ in parts)
     by_queue, by_mark, by_name = (defaultdict[str, list[int]](list) for _ in range(3))
     for number, window in enumerate(windows):
@@ -189,6 +193,7 @@ def _view(parts: Sequence[tuple[Window, _Flat]]) -> WindowView:
         by_queue={QueueName(name): numbers for name, numbers in by_queue.items()},
         by_mark=dict(by_mark),
         by_name=dict(by_name),
+        ended=np.array([w.end <= now for w in windows], np.bool_),
     )
 
 

@@ -1,0 +1,92 @@
+"""Whether work may go on rows where windows are, and what must be kept free of these meanwhile."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atoll.core.engine.windows.bookings import Bookings, Claimant
+from atoll.core.engine.windows.kept import Kept, Parts
+from atoll.core.state.columns import Nodes
+from atoll.core.state.statement import Statement
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+
+class Entrance(NamedTuple):
+    """Rows that a job may go on while something is kept free."""
+
+    rows: Bools
+    """(N)."""
+    kept: Sequence[Kept]
+
+
+class Admission:
+    """Lets jobs onto rows with windows: exactly, by what these take of a node."""
+
+    def __init__(self, bookings: Bookings, statement: Statement | None) -> None:
+        self._bookings = bookings
+        self._statement = statement
+        self._parts: Parts | None = None
+
+    @property
+    def now(self) -> float:
+        """Wall time of the cycle."""
+        return self._bookings.now
+
+    def forget(self) -> None:
+        """Something was placed: look anew."""
+        self._parts = None
+
+    def owners(self, who: Claimant, nodes: Nodes, *, at: float) -> Entrance | None:
+        """Into the windows that are open at a time to their owners' job; None: there are none."""
+        bookings = self._bookings
+        inside = bookings.inside(who, at)
+        if not inside.any():
+            return None
+        rows = bookings.rows_of(inside)
+        return self._entrance(who, nodes, rows=rows, inside=inside, at=at)
+
+    def others(self, who: Claimant, nodes: Nodes, rows: Ints) -> Entrance:
+        """Beside windows that are in the way of a job."""
+        nothing = np.zeros(len(self._bookings.view), np.bool_)
+        return self._entrance(who, nodes, rows=rows, inside=nothing, at=self._bookings.now)
+
+    def _entrance(
+        self, who: Claimant, nodes: Nodes, *, rows: Ints, inside: Bools, at: float
+    ) -> Entrance:
+        bookings = self._bookings
+        meets = bookings.conflicts(who, at)
+        if who.reservation:
+            meets &= ~inside
+        rows = rows[~bookings.wholly(meets)[rows]]
+        allowed = np.zeros(len(nodes.id), np.bool_)
+        allowed[rows] = True
+        kept = []
+        if meets.any():
+            kept.append(self.parts.kept(nodes, meets, rows))
+        if who.reservation:
+            # What is kept for others is not free inside either.
+            with taken(nodes, kept):
+                kept.append(self.parts.outside(nodes, inside, rows))
+        return Entrance(allowed, kept)
+
+    @property
+    def parts(self) -> Parts:
+        """Who uses which parts of nodes."""
+        if self._parts is None:
+            self._parts = Parts(self._bookings, self._statement)
+        return self._parts
+
+
+@contextmanager
+def taken(nodes: Nodes, kept: Sequence[Kept]) -> Iterator[None]:
+    """Take what is kept for so long."""
+    for each in kept:
+        each.take(nodes)
+    yield
+    for each in reversed(kept):
+        each.give(nodes)
