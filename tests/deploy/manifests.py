@@ -10,6 +10,7 @@ import yaml
 from atoll.agent.settings import AgentSettings
 from atoll.dispatch.settings import DispatchSettings
 from atoll.placement.settings import PlacementSettings
+from atoll.reservation.settings import ReservationSettings
 from atoll.runtime.settings import ServiceSettings, StoreSettings
 from atoll.submission.settings import SubmissionSettings
 
@@ -21,6 +22,7 @@ SETTINGS: Mapping[str, type[ServiceSettings]] = {
     "submission": SubmissionSettings,
     "placement": PlacementSettings,
     "dispatch": DispatchSettings,
+    "reservation": ReservationSettings,
     "agent": AgentSettings,
     "migrate": StoreSettings,
     "schema": StoreSettings,

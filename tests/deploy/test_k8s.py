@@ -72,7 +72,9 @@ def test_what_a_pod_refers_to_is_there(name: str) -> None:
         assert {mount["name"] for mount in container["volumeMounts"]} <= set(volumes)
 
 
-@pytest.mark.parametrize("name", ["atoll-submission", "atoll-placement", "atoll-dispatch"])
+@pytest.mark.parametrize(
+    "name", ["atoll-submission", "atoll-placement", "atoll-dispatch", "atoll-reservation"]
+)
 def test_services_have_replicas_probes_a_budget_and_a_name(name: str) -> None:
     (workload,) = (
         made

@@ -18,7 +18,14 @@ from atoll.core.model.errors import ErrorCode, FieldViolation, InvalidInput
 TlsMode = Literal["auto", "on", "off"]
 DEFAULT_ENDPOINT: Final = "127.0.0.1:7070"
 DEFAULT_PLACEMENT: Final = "127.0.0.1:7072"
+DEFAULT_RESERVATION: Final = "127.0.0.1:7076"
 SECTION: Final = "client"
+DEFAULTS: Final = Endpoints(
+    DEFAULT_NAME,
+    DEFAULT_ENDPOINT,
+    placement=(DEFAULT_PLACEMENT,),
+    reservation=(DEFAULT_RESERVATION,),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +36,8 @@ class ClientConfig:
     """SubmissionService, `host:port`."""
     placement: tuple[str, ...] = ()
     """Replicas of PlacementService, in any order."""
+    reservation: tuple[str, ...] = ()
+    """Replicas of ReservationService, in any order."""
     name: str = DEFAULT_NAME
     """Of the control plane on this machine to look for."""
     tls: TlsMode = "auto"
@@ -134,16 +143,20 @@ def _local(name: str, *, has_endpoint: bool) -> Found:
         return {}
     path = endpoints_file(name)
     try:
-        found = read_endpoints(path) or Endpoints(name, DEFAULT_ENDPOINT, (DEFAULT_PLACEMENT,))
+        found = read_endpoints(path) or DEFAULTS
     except ValueError as error:
         raise _invalid("endpoint", str(error)) from None
     origin = f"file {path}" if found.pid or path.exists() else "default"
-    return {"endpoint": (found.submission, origin), "placement": (found.placement, origin)}
+    return {
+        "endpoint": (found.submission, origin),
+        "placement": (found.placement, origin),
+        "reservation": (found.reservation, origin),
+    }
 
 
 def _converted(key: str, value: object, origin: str) -> object:
     match key:
-        case "placement":
+        case "placement" | "reservation":
             return tuple(_addresses(value))
         case "timeout_s":
             return _seconds(value, origin)

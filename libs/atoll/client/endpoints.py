@@ -22,6 +22,7 @@ class Endpoints:
     name: str
     submission: str
     placement: tuple[str, ...] = ()
+    reservation: tuple[str, ...] = ()
     dispatch: str = ""
     metrics: Mapping[str, str] = field(default_factory=dict)
     """Address of the metrics by service."""
@@ -33,7 +34,8 @@ class Endpoints:
         """From the file's content; keys that this version does not know are left out."""
         known = {item.name for item in fields(cls)}
         chosen = {key: value for key, value in values.items() if key in known}
-        return cls(**chosen | {"placement": tuple(chosen.get("placement", ()))})
+        lists = {key: tuple(chosen.get(key, ())) for key in ("placement", "reservation")}
+        return cls(**chosen | lists)
 
 
 def state_dir() -> Path:

@@ -10,3 +10,6 @@ DISPATCH: Final = "dispatch"
 
 EVENTS: Final = "events"
 """Events were written: watches should look."""
+
+BOOKINGS: Final = "bookings"
+"""Bookings or rules changed: the reservation service's loop and its watches should look."""

@@ -70,6 +70,8 @@ def status_of(error: DomainError) -> status_pb2.Status:
     status.details.add().Pack(info)
     if error.violations:
         status.details.add().Pack(_bad_request(error.violations))
+    if error.code is ErrorCode.BOOKING_REFUSED:
+        _add_refusal(status, error)
     return status
 
 
@@ -129,10 +131,27 @@ def _rebuilt(
         return StaleEpoch(status.message)
     if code is ErrorCode.STALE_SESSION:
         return StaleSession(status.message)
+    if code is ErrorCode.BOOKING_REFUSED:
+        return _refused(status)
     metadata = dict(info.metadata)
     if code.value != info.reason:
         metadata["reason"] = info.reason  # published by a newer version
     return kind(status.message, code=code, metadata=metadata)
+
+
+def _add_refusal(status: status_pb2.Status, error: DomainError) -> None:
+    # Late: most programs never book anything, and are to start quickly.
+    from atoll.core.model.refusal import BookingRefused
+    from atoll.wire.refusal import refusal_to_proto
+
+    if isinstance(error, BookingRefused):
+        status.details.add().Pack(refusal_to_proto(error))
+
+
+def _refused(status: status_pb2.Status) -> DomainError:
+    from atoll.wire.refusal import refused_of
+
+    return refused_of(status.message, status.details)
 
 
 def _violations(status: status_pb2.Status, code: ErrorCode) -> tuple[FieldViolation, ...]:

@@ -28,8 +28,10 @@ def next_token(query: Sequence[object], last: Key) -> str:
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def read_token(token: str, query: Sequence[object], *, shape: Sequence[type]) -> list[str | int]:
-    """Where the page before ended, of the types `shape`.
+def read_token(
+    token: str, query: Sequence[object], *, shape: Sequence[type], field: str = "page.page_token"
+) -> list[str | int]:
+    """Where the page before ended, of the types `shape`; `field` is the token's in the request.
 
     Raises InvalidInput BAD_PAGE_TOKEN when the token is none, or of another query.
     """
@@ -38,11 +40,11 @@ def read_token(token: str, query: Sequence[object], *, shape: Sequence[type]) ->
         padded = token.encode("ascii") + b"=" * (-len(token) % 4)
         digest, *last = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
     except (ValueError, TypeError, binascii.Error, RecursionError):
-        raise _bad("is no token that this service has given") from None
+        raise _bad(field, "is no token that this service has given") from None
     if [type(part) for part in last] != list(shape) or not all(map(_storable, last)):
-        raise _bad("is no token of such a list")
+        raise _bad(field, "is no token of such a list")
     if digest != _digest(query):
-        raise _bad("belongs to another query: keep every other field as it was")
+        raise _bad(field, "belongs to another query: keep every other field as it was")
     return last
 
 
@@ -55,5 +57,5 @@ def _digest(query: Sequence[object]) -> str:
     return base64.urlsafe_b64encode(whole[:DIGEST_BYTES]).decode()
 
 
-def _bad(message: str) -> InvalidInput:
-    return InvalidInput((FieldViolation("page.page_token", message, ErrorCode.BAD_PAGE_TOKEN),))
+def _bad(field: str, message: str) -> InvalidInput:
+    return InvalidInput((FieldViolation(field, message, ErrorCode.BAD_PAGE_TOKEN),))

@@ -38,6 +38,7 @@ _PLANNED, _BOUND, _RUNNING = (
 OCCURRENCE_MOVES: Final[dict[tuple[OccurrenceState, BookingEvent], OccurrenceState]] = {
     (_PLANNED, BookingEvent.UPDATED): _PLANNED,
     (_PLANNED, BookingEvent.MOVED): _PLANNED,
+    (_PLANNED, BookingEvent.SHORT): _PLANNED,
     (_PLANNED, BookingEvent.BOUND): _BOUND,
     # The loop may have been away when it should have settled the nodes.
     (_PLANNED, BookingEvent.STARTED): _RUNNING,

@@ -50,6 +50,7 @@ def _same_kind(
     error: DomainError, violations: tuple[FieldViolation, ...], metadata: dict[str, str]
 ) -> DomainError:
     cut = type(error).__new__(type(error))
+    cut.__dict__.update(error.__dict__)
     DomainError.__init__(cut, "", code=error.code, metadata=metadata, violations=violations)
     return cut
 

@@ -1,0 +1,1 @@
+"""The reservation service: books time, and starts and ends what is booked."""

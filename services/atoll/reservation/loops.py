@@ -1,0 +1,192 @@
+"""Stands for election, leads the loop of bookings, and steps down; every replica follows."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Final
+
+from atoll.core.model.errors import Exhausted, StaleEpoch
+from atoll.ports.clock import Clock
+from atoll.ports.election import Election, Leadership
+from atoll.ports.store.common import Contended, StoreUnavailable, UnknownOutcome
+from atoll.ports.streams import Hints
+from atoll.ports.topics import BOOKINGS
+from atoll.reservation import telemetry
+from atoll.reservation.settings import ReservationSettings
+from atoll.reservation.usecases.ground import Ground
+from atoll.reservation.usecases.keeper import Done, Term
+from atoll.runtime import logs
+from atoll.runtime.loops import Backoff
+
+log = logs.logger(__name__)
+
+NOTHING_HAPPENED: Final = (StoreUnavailable, Contended, Exhausted)
+"""Nothing was committed: the same step may be tried again."""
+
+RETRY: Final = Backoff(first_s=0.05, most_s=2.0)
+SAVE_EVERY: Final = 15
+"""Looks at what owners use until it is written."""
+SHORTEST_S: Final = 0.005
+
+
+class LeadershipLost(Exception):
+    """The lease is over, or may be."""
+
+
+class Candidate:
+    """One replica: follows always, leads when elected, for as long as the process lives."""
+
+    def __init__(
+        self, settings: ReservationSettings, ground: Ground, *, hints: Hints, clock: Clock
+    ) -> None:
+        self._settings = settings
+        self._ground = ground
+        self._hints = hints
+        self._clock = clock
+        self._wake = asyncio.Event()
+        self._measured = 0
+        self.term: Term | None = None
+        """Set while this replica leads."""
+
+    async def follow(self) -> None:
+        """Keep the replica young, so that no call has to wait for it."""
+        while True:
+            await self._ground.replica.follow()
+            await self._clock.sleep(self._settings.period_s)
+
+    async def watch_hints(self) -> None:
+        """Look at once when somebody says that bookings changed."""
+        async for _ in self._hints.subscribe(BOOKINGS):
+            self._wake.set()
+
+    async def stand(self, election: Election) -> None:
+        """Campaign, lead, step down, and again."""
+        refused = 0
+        while True:
+            leadership = await election.campaign()
+            log.info("elected", epoch=str(leadership.epoch))
+            led = False
+            try:
+                await self._lead(leadership)
+            except* (StaleEpoch, LeadershipLost) as why:
+                log.warning("stepping down", why=str(why.exceptions[0]))
+            finally:
+                led, self.term = self.term is not None, None
+                telemetry.stands_by()
+                await leadership.resign()
+            refused = 0 if led else refused + 1
+            if refused:
+                # etcd was wiped or restored: every election ends like this one for a while.
+                await self._clock.sleep(RETRY.wait_s(refused, 0.0))
+
+    async def _lead(self, leadership: Leadership) -> None:
+        settings = self._settings
+        fence = await self._ground.store.take_over(leadership.epoch)
+        await self._ground.replica.follow()
+        term = self.term = Term(self._ground, fence, settings.horizon_s)
+        telemetry.leads()
+        log.info("leading", epoch=str(leadership.epoch), occurrences=len(term.kept))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_until_lost(leadership))
+            group.create_task(self._repeat(leadership, self._act, wait=self._until_due))
+            for step, period_s in (
+                (self._measure, settings.measure_period_s),
+                (self._upkeep, settings.upkeep_period_s),
+            ):
+                group.create_task(self._every(leadership, step, period_s))
+
+    async def _every(
+        self, leadership: Leadership, step: Callable[[Term], Awaitable[None]], period_s: float
+    ) -> None:
+        await self._repeat(leadership, step, wait=lambda: self._clock.sleep(period_s))
+
+    async def _repeat(
+        self,
+        leadership: Leadership,
+        step: Callable[[Term], Awaitable[None]],
+        *,
+        wait: Callable[[], Awaitable[None]],
+    ) -> None:
+        failures = 0
+        while True:
+            await wait()
+            if not leadership.valid():
+                raise LeadershipLost("the lease may be over")
+            if await self._step(step):
+                failures = 0
+                continue
+            failures += 1
+            await self._clock.sleep(RETRY.wait_s(failures, 0.0))
+
+    async def _step(self, step: Callable[[Term], Awaitable[None]]) -> bool:
+        """Run one step; False when the store was away and nothing, or nobody knows what, happened.
+
+        Raises StaleEpoch when somebody else leads.
+        """
+        term = self.term
+        if term is None:
+            raise LeadershipLost("this replica does not lead")
+        async with term.lock:
+            try:
+                await step(term)
+            except NOTHING_HAPPENED as error:
+                log.warning("nothing was committed, trying again", error=str(error))
+                return False
+            except UnknownOutcome as error:
+                log.warning("reading the fence anew", error=str(error))
+                await self._find_out(term)
+        return True
+
+    async def _find_out(self, term: Term) -> None:
+        """Whether somebody else leads; the rows tell what was done."""
+        with suppress(*NOTHING_HAPPENED):
+            fence = await self._ground.store.read_fence()
+            if fence.epoch != term.fence.epoch:
+                raise StaleEpoch
+            term.fence = fence
+        self._wake.set()
+
+    async def _until_due(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._pause_s()):
+                await self._wake.wait()
+        self._wake.clear()
+
+    def _pause_s(self) -> float:
+        term = self.term
+        if term is None:
+            return self._settings.period_s
+        now = self._clock.now()
+        return max(SHORTEST_S, min(self._settings.period_s, term.next_due(now) - now))
+
+    async def _act(self, term: Term) -> None:
+        with telemetry.STEP_SECONDS.time():
+            await self._ground.replica.follow()
+            done = [*await term.act(), *await term.mend()]
+        _tell(done)
+        telemetry.LIVE.set(len(term.kept))
+        telemetry.SHORT.set(term.missing)
+        if done:
+            self._wake.set()
+
+    async def _measure(self, term: Term) -> None:
+        await term.measure()
+        self._measured += 1
+        if self._measured % SAVE_EVERY == 0:
+            await term.save_use()
+
+    async def _upkeep(self, term: Term) -> None:
+        await term.plan_on()
+        await term.retire()
+        await self._ground.store.prune(self._settings.retention)
+
+
+async def _until_lost(leadership: Leadership) -> None:
+    await leadership.lost()
+    raise LeadershipLost("the lease is over")
+
+
+def _tell(done: list[Done]) -> None:
+    for each in done:
+        telemetry.happened(each.event, late_s=each.late_s)
+        log.info("booking", what=each.event.value, occurrence=each.occurrence, late_s=each.late_s)

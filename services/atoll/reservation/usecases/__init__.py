@@ -1,0 +1,1 @@
+"""What the reservation service does, on core and ports."""

@@ -1,0 +1,150 @@
+"""Where bookings are written: under the locks of all shards, on a calendar that is up to date.
+
+Protocol: lock the shards in order, catch up under the lock, check again, write, raise
+`booking_rev`. A plan that a leader made before it fails at its fence then.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from atoll.core.engine.bookings.calendar import Calendar
+from atoll.core.model.booking import OccurrenceId
+from atoll.core.model.messages import ChangeKind
+from atoll.ports.clock import Clock, Ids
+from atoll.ports.notify import Notifier
+from atoll.ports.store.common import Change
+from atoll.ports.store.reservation import BookingRecord, ReservationStore, ReservationTx
+from atoll.ports.store.retry import retrying
+from atoll.reservation.usecases.replica import Replica
+
+T = TypeVar("T")
+P = TypeVar("P")
+Fencing = Callable[[ReservationTx], Awaitable[None]]
+"""Passes the loop's fence, ahead of the shards' locks."""
+
+TRIES: Final = 8
+FRESH_S: Final = 0.05
+"""So old a look at nodes and runs still does for a question."""
+OLD_S: Final = 60.0
+"""Older changes are read before anything is locked."""
+
+
+@dataclass(slots=True)
+class Writing:
+    """An open transaction that holds all shards, and the calendar as of then."""
+
+    tx: ReservationTx
+    calendar: Calendar
+    now: float
+    """Database time, unix seconds."""
+    touched: set[OccurrenceId] = field(default_factory=set)
+    """Occurrences whose windows changed."""
+    events: list[BookingRecord] = field(default_factory=list)
+
+
+class Ground:
+    """One process's way to change bookings."""
+
+    def __init__(
+        self,
+        store: ReservationStore,
+        replica: Replica,
+        *,
+        notifier: Notifier,
+        clock: Clock,
+        ids: Ids,
+    ) -> None:
+        self.store = store
+        self.replica = replica
+        self.clock = clock
+        self.ids = ids
+        self._notifier = notifier
+
+    async def book(
+        self,
+        prepare: Callable[[Calendar, float], P],
+        change: Callable[[Writing, P], Awaitable[T]],
+        *,
+        fence: Fencing | None = None,
+    ) -> T:
+        """Commit what `change` makes of what `prepare` finds on the calendar.
+
+        `prepare` runs off the event loop before anything is locked, and again under the locks
+        when something has changed by then; what either raises undoes all of it. Both may run
+        several times.
+        """
+
+        async def once() -> T:
+            async with self.replica.lock:
+                await self.replica.refresh()
+                now = self.clock.now()
+                found = await asyncio.to_thread(prepare, self.replica.look(now), now)
+                async with self.store.begin() as tx:
+                    writing, changed = await self._locked(tx, fence)
+                    if changed:
+                        found = await asyncio.to_thread(prepare, writing.calendar, writing.now)
+                    result = await change(writing, found)
+                    await self._finish(writing)
+            return result
+
+        return await self._run(once)
+
+    async def write(
+        self, change: Callable[[Writing], Awaitable[T]], *, fence: Fencing | None = None
+    ) -> T:
+        """Commit what `change` does under the locks, which may run several times."""
+
+        async def once() -> T:
+            async with self.replica.lock:
+                await self.replica.refresh(at_most_s=OLD_S)
+                async with self.store.begin() as tx:
+                    writing, _ = await self._locked(tx, fence)
+                    result = await change(writing)
+                    await self._finish(writing)
+            return result
+
+        return await self._run(once)
+
+    async def small(self, change: Callable[[ReservationTx], Awaitable[T]]) -> T:
+        """Commit a change that no placement depends on: no shard is locked."""
+
+        async def once() -> T:
+            async with self.store.begin() as tx:
+                return await change(tx)
+
+        return await self._run(once)
+
+    async def asked(self, ask: Callable[[Calendar, float], T]) -> T:
+        """What a question finds on the calendar as of now, off the event loop."""
+        async with self.replica.lock:
+            await self.replica.refresh(at_most_s=FRESH_S)
+            now = self.clock.now()
+            calendar = self.replica.look(now, at_most_s=FRESH_S)
+            return await asyncio.to_thread(ask, calendar, now)
+
+    def ring(self) -> None:
+        """Let others look."""
+        self._notifier.ring()
+
+    async def _run(self, once: Callable[[], Awaitable[T]]) -> T:
+        result = await retrying(once, clock=self.clock, ids=self.ids, attempts=TRIES)
+        self.ring()
+        return result
+
+    async def _locked(self, tx: ReservationTx, fence: Fencing | None) -> tuple[Writing, bool]:
+        if fence is not None:
+            await fence(tx)
+        await tx.lock_shards(self.replica.shards)
+        changed = await self.replica.catch_up_in(tx)
+        now = await tx.now()
+        return Writing(tx, self.replica.look(now, at_most_s=FRESH_S), now), changed
+
+    async def _finish(self, writing: Writing) -> None:
+        tx = writing.tx
+        await tx.add_events(writing.events)
+        if writing.touched:
+            touched = tuple(sorted(writing.touched))
+            await tx.changed([Change(ChangeKind.BOOKINGS, ids=touched)])
+            await tx.raise_booking_rev(self.replica.shards)
