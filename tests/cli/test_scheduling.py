@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from atoll.adapters.system import SystemClock
 from atoll.api.common.v1 import common_pb2 as common
 from atoll.api.placement.v1 import placement_pb2 as pb
 from atoll.core.model.errors import ErrorCode, Unavailable
@@ -145,6 +146,25 @@ def test_a_list_tells_why_jobs_wait(atoll: Atoll, world: World) -> None:
     assert rows[2].split()[-1] == "QUEUE_LIMIT"
     assert "8 of 8 are used" in atoll("ls", "-o", "wide").out
     assert world.calls["ListWaits"] == 2
+
+
+def test_a_list_tells_when_jobs_start(atoll: Atoll, world: World) -> None:
+    for _ in range(3):
+        world.add(common.JobSpec(name="x"))
+    world.place(3)
+    now = SystemClock().now()
+    forecast = pb.Eta(p50_at=now + 7230, p90_at=now + 9030, cause="job 7 ends")
+    promise = pb.Eta(p50_at=now + 605, p90_at=now + 605, promised=True, cause="reserved")
+    world.waits = [pb.Wait(job_id=1, eta=forecast), pb.Wait(job_id=2, eta=promise)]
+    head, *rows = [line.split() for line in atoll("ls").out.splitlines()]
+    at = head.index("START") - len(head)
+    assert [row[at] for row in rows] == ["-", "<10m", "~2h"]
+    shown = {job["id"]: job for job in json.loads(atoll("ls", "-o", "json").out)}
+    assert shown[1]["wait"]["eta"]["cause"] == "job 7 ends"
+    assert shown[1]["wait"]["eta"]["p50_at"].startswith("20")
+    assert "wait" not in shown[3]
+    assert "~2h, with 90 % in 2h: job 7 ends" in atoll("get", "1").out
+    assert json.loads(atoll("get", "2", "-o", "json").out)["wait"]["eta"]["promised"] is True
 
 
 def test_a_list_does_without_a_leader(atoll: Atoll, world: World) -> None:

@@ -40,6 +40,16 @@ def test_shares_priorities_and_waits_are_read(both: Both, world: World) -> None:
     assert both.do(both.client.waits([4, 5]))[4].code == "NO_ROOM"
 
 
+def test_a_job_knows_when_it_starts(both: Both, world: World) -> None:
+    world.add(common_pb2.JobSpec(name="x"))
+    job = both.do(both.client.get(1))
+    assert both.do(job.eta()) is None
+    world.waits = [placement_pb2.Wait(job_id=1, eta=placement_pb2.Eta(p50_at=5.0, cluster="here"))]
+    eta = both.do(job.eta())
+    assert eta is not None
+    assert (eta.p50_at, eta.cluster, eta.promised) == (5.0, "here", False)
+
+
 def test_an_explanation_has_holders_and_holds(both: Both, world: World) -> None:
     answer = placement_pb2.ExplainJobResponse(state=common_pb2.JOB_STATE_QUEUED)
     answer.holders.add(attempt="7.1", amount=100, unit="blocks")

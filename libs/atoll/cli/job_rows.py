@@ -5,7 +5,7 @@ from typing import Final
 
 from atoll.adapters.system import SystemClock
 from atoll.api.common.v1 import common_pb2
-from atoll.cli.plain import rfc3339
+from atoll.cli.plain import plain, rfc3339
 from atoll.cli.render import Column, Listing
 from atoll.cli.words import ago, bytes_text, cpus_text, devices_text, span
 from atoll.client.scheduling import Wait
@@ -34,6 +34,7 @@ _CHANCES: Final = {
 def job_listing(waits: Mapping[int, Wait] = NO_WAITS) -> Listing[JobInfo]:
     """How jobs are listed, as of now; `waits`: why queued jobs wait, by id."""
     now = SystemClock().now()
+    told = any(wait.eta is not None for wait in waits.values())
     return Listing(
         columns=(
             Column("JOB", lambda job: str(job.id), right=True),
@@ -43,6 +44,7 @@ def job_listing(waits: Mapping[int, Wait] = NO_WAITS) -> Listing[JobInfo]:
             Column("NEEDS", needs),
             Column("CLUSTER", lambda job: job.cluster or "-"),
             Column("NODES", nodes_text, wide=True),
+            *([Column("START", lambda job: start_text(job, waits, now), right=True)] * told),
             Column("AGE", lambda job: ago(job.submitted_at, now), right=True),
             Column("RAN", lambda job: ran(job, now), right=True),
             Column("TRIES", lambda job: str(job.attempts), wide=True, right=True),
@@ -53,6 +55,7 @@ def job_listing(waits: Mapping[int, Wait] = NO_WAITS) -> Listing[JobInfo]:
         ),
         name=lambda job: str(job.id),
         empty="no jobs",
+        more=lambda job: {"wait": plain(waits[job.id])} if job.id in waits else {},
     )
 
 
@@ -62,6 +65,17 @@ def why(job: JobInfo, waits: Mapping[int, Wait]) -> tuple[str, str]:
     if job.state is JobState.QUEUED and wait is not None and wait.code:
         return wait.code, wait.message
     return job.reason, job.message
+
+
+def start_text(job: JobInfo, waits: Mapping[int, Wait], now: float) -> str:
+    """In how long it starts: `~2h` is a forecast with even chances, `<2h` a promise."""
+    wait = waits.get(job.id)
+    if job.state is not JobState.QUEUED or wait is None or wait.eta is None:
+        return "-"
+    left_s = wait.eta.p50_at - now
+    if left_s < 1:
+        return "now"
+    return f"{'<' if wait.eta.promised else '~'}{span(left_s)}"
 
 
 def state_text(job: JobInfo) -> str:
@@ -90,15 +104,16 @@ def ran(job: JobInfo, now: float) -> str:
     return span((job.ended_at or now) - job.started_at)
 
 
-def details(job: JobInfo) -> Iterator[tuple[str, str]]:
+def details(job: JobInfo, waits: Mapping[int, Wait] = NO_WAITS) -> Iterator[tuple[str, str]]:
     """What `get` shows of one job."""
     now = SystemClock().now()
     yield "job", str(job.id)
     yield "name", job.name
     yield "queue", job.queue
     yield "state", state_text(job)
-    if job.reason or job.message:
-        yield "why", ": ".join(part for part in (job.reason, job.message) if part)
+    if reason := ": ".join(part for part in why(job, waits) if part):
+        yield "why", reason
+    yield from _start(job, waits, now)
     yield "needs", needs(job)
     yield from _wishes(job)
     yield "priority", f"{job.priority} ({job.priority_class})"
@@ -118,6 +133,14 @@ def details(job: JobInfo) -> Iterator[tuple[str, str]]:
         yield f"rank {task.rank}", f"{task.node_name}{f' ({grants})' if grants else ''}"
     if job.labels:
         yield "labels", ", ".join(f"{key}={value}" for key, value in sorted(job.labels.items()))
+
+
+def _start(job: JobInfo, waits: Mapping[int, Wait], now: float) -> Iterator[tuple[str, str]]:
+    wait = waits.get(job.id)
+    if wait is not None and wait.eta is not None:
+        eta = wait.eta
+        latest = "" if eta.promised else f", with 90 % in {span(eta.p90_at - now)}"
+        yield "starts", f"{start_text(job, waits, now)}{latest}: {eta.cause}"
 
 
 def told_text(job: JobInfo) -> str:

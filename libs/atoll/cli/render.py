@@ -2,9 +2,9 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar, assert_never
+from typing import Any, Final, Generic, TypeVar, assert_never
 
 from atoll.cli.options import Format
 from atoll.cli.plain import plain
@@ -36,6 +36,12 @@ class Listing(Generic[RowT]):
     """What identifies a row."""
     empty: str
     """What is told, on stderr, when there is none."""
+    more: Callable[[RowT], Mapping[str, Any]] | None = None
+    """What machines are told of a row besides."""
+
+    def record(self, row: RowT) -> Any:
+        """A row as machines read it."""
+        return plain(row) if self.more is None else plain(row) | self.more(row)
 
 
 def show(rows: Iterable[RowT], listing: Listing[RowT], output: Format) -> None:
@@ -48,11 +54,11 @@ def show(rows: Iterable[RowT], listing: Listing[RowT], output: Format) -> None:
                 print(listing.name(row))
         case "jsonl":
             for row in rows:
-                print(json.dumps(plain(row)))
+                print(json.dumps(listing.record(row)))
         case "json":
-            print(json.dumps([plain(row) for row in rows], indent=2))
+            print(json.dumps([listing.record(row) for row in rows], indent=2))
         case "yaml":
-            print_yaml([plain(row) for row in rows])
+            print_yaml([listing.record(row) for row in rows])
         case _:
             assert_never(output)
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Generator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from atoll.client.streams import ALL_RANKS
-from atoll.client.views import Event, Explanation, JobInfo, LogChunk
+from atoll.client.views import Eta, Event, Explanation, JobInfo, LogChunk
 from atoll.client.waiting import Handle
 
 if TYPE_CHECKING:
@@ -85,3 +85,8 @@ class AsyncJob(Handle):
     async def explain(self) -> Explanation:
         """Why it waits, or where it is."""
         return await self._client.explain(self.id)
+
+    async def eta(self) -> Eta | None:
+        """When it will start, while it is queued; None: nobody can tell (yet)."""
+        wait = (await self._client.waits([self.id])).get(self.id)
+        return wait.eta if wait is not None else None

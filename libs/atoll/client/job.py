@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Self
 
 from atoll.client.streams import ALL_RANKS
-from atoll.client.views import Event, Explanation, JobInfo, LogChunk
+from atoll.client.views import Eta, Event, Explanation, JobInfo, LogChunk
 from atoll.client.waiting import Handle
 
 if TYPE_CHECKING:
@@ -81,3 +81,8 @@ class Job(Handle):
     def explain(self) -> Explanation:
         """Why it waits, or where it is."""
         return self._client.explain(self.id)
+
+    def eta(self) -> Eta | None:
+        """When it will start, while it is queued; None: nobody can tell (yet)."""
+        wait = self._client.waits([self.id]).get(self.id)
+        return wait.eta if wait is not None else None

@@ -134,7 +134,12 @@ def node_info(proto: submission_pb2.Node) -> NodeInfo:
 
 def placement_status(proto: placement_pb2.GetStatusResponse) -> PlacementStatus:
     """A placement replica."""
-    return read(PlacementStatus, proto, placement_ms=tuple(proto.placement_ms))
+    return read(
+        PlacementStatus,
+        proto,
+        placement_ms=tuple(proto.placement_ms),
+        eta_within=tuple(proto.eta_within),
+    )
 
 
 def forgotten(proto: placement_pb2.ForgetClusterResponse) -> Forgotten:

@@ -102,6 +102,8 @@ class Wait:
 
     code: str
     message: str
+    eta: Eta | None = None
+    """When it will start; None: nobody can tell yet."""
 
 
 def plan(spec: common_pb2.JobSpec) -> Call[pb.PlanJobResponse, PlannedJob]:
@@ -138,10 +140,15 @@ def waits(job_ids: Iterable[int]) -> Call[pb.ListWaitsResponse, Mapping[int, Wai
         "ListWaits",
         pb.ListWaitsRequest(job_ids=job_ids),
         pb.ListWaitsResponse,
-        lambda reply: {wait.job_id: Wait(wait.code, wait.message) for wait in reply.waits},
+        lambda reply: {wait.job_id: _wait(wait) for wait in reply.waits},
         # Nice to have: it is not worth to wait for a leader.
         repeatable=False,
     )
+
+
+def _wait(wait: pb.Wait) -> Wait:
+    eta = reading.read(Eta, wait.eta) if wait.HasField("eta") else None
+    return Wait(wait.code, wait.message, eta)
 
 
 def _planned(reply: pb.PlanJobResponse) -> PlannedJob:

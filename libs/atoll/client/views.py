@@ -272,6 +272,12 @@ class PlacementStatus:
     rollbacks: int
     placement_ms: tuple[float, ...]
     """From submit to placed: 50th, 95th, 99th percentile."""
+    eta_starts: int = 0
+    """Jobs that had to wait and have started, with which forecasts at submit were compared."""
+    eta_within: tuple[float, ...] = ()
+    """What part of the last 1,000 of them had started by their p50, and by their p90."""
+    eta_error_s: float = 0.0
+    """Mean distance of their starts from their p50."""
 
 
 @dataclass(frozen=True, slots=True)

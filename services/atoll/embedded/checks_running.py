@@ -9,7 +9,7 @@ import asyncpg
 from atoll.adapters.postgres.migrate import newest
 from atoll.adapters.system import SystemClock
 from atoll.embedded.layout import Layout
-from atoll.embedded.overview import Overview, look
+from atoll.embedded.overview import Overview, forecasts_text, look
 from atoll.embedded.state import PartState, PartView, Report
 from atoll.embedded.told import Told, judged
 from atoll.runtime.servers import EtcdServer, PostgresServer, Server, ValkeyServer
@@ -27,6 +27,7 @@ async def run(layout: Layout, report: Report) -> list[Told]:
         *[await _server(name, server) for name, server in _servers(layout).items()],
         await _migrations(layout),
         *_clusters(report, overview),
+        *_forecasts(overview),
     ]
 
 
@@ -79,6 +80,12 @@ async def _migration(dsn: str) -> str:
         return str(await connection.fetchval("SELECT version_num FROM alembic_version"))
     finally:
         await connection.close()
+
+
+def _forecasts(overview: Overview) -> Iterator[Told]:
+    if told := forecasts_text(overview):
+        # Whatever they were off by, the next ones know.
+        yield Told(told, ok=True)
 
 
 def _clusters(report: Report, overview: Overview) -> Iterator[Told]:

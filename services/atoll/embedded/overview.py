@@ -99,9 +99,24 @@ def tables(layout: Layout, overview: Overview, *, now: float) -> Iterator[Table 
     yield f"{report.name}: {report.phase}, supervisor {report.pid}, data in {layout.data}"
     yield _processes(report)
     yield f"Leader: {overview.leader or 'none'}"
+    if told := forecasts_text(overview):
+        yield told
     yield _clusters(overview, now)
     for missing in overview.unread:
         yield f"Not read: {missing}"
+
+
+def forecasts_text(overview: Overview) -> str:
+    """How far what jobs were told of their starts held; empty while nothing is known."""
+    status = overview.placement
+    if status is None or not status.eta_within:
+        return ""
+    half, most = status.eta_within
+    return (
+        f"Forecasts: of {status.eta_starts:,} jobs that had to wait, {half:.0%} of the latest"
+        f" started by their p50 and {most:.0%} by their p90;"
+        f" {status.eta_error_s:,.0f} s off on average"
+    )
 
 
 def _not_running(layout: Layout, output: Literal["table", "json"]) -> None:

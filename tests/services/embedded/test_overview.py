@@ -1,6 +1,7 @@
 """What `atoll status` shows, and what `atoll up` shows on its way."""
 
 import io
+from dataclasses import replace
 import json
 import os
 from collections.abc import AsyncIterator
@@ -88,6 +89,14 @@ def test_clusters_and_leader_are_shown(layout: Layout) -> None:
     text = printed(layout, WELL)
     assert "Leader: 127.0.0.1:7072" in text
     assert "hopper simulated ACTIVE 63/64 512 H100 2 s ago" in " ".join(text.split())
+
+
+def test_it_is_told_how_far_forecasts_held(layout: Layout) -> None:
+    assert "Forecasts" not in printed(layout, WELL)
+    status = replace(STATUS, eta_starts=1234, eta_within=(0.5, 0.9), eta_error_s=321.0)
+    text = printed(layout, replace(WELL, placement=status))
+    assert "of 1,234 jobs that had to wait, 50% of the latest started by their p50" in text
+    assert "90% by their p90; 321 s off" in text
 
 
 def test_what_could_not_be_asked_is_named(layout: Layout) -> None:

@@ -12,7 +12,6 @@ from atoll.cli import exits
 from atoll.cli.job_rows import details, job_listing
 from atoll.cli.options import DEFAULT_CONNECTION, Connection, Format, JobIds, Output
 from atoll.cli.pairs import labels_of
-from atoll.cli.plain import plain
 from atoll.cli.render import aligned, print_yaml, show
 from atoll.client.scheduling import Wait
 from atoll.client.views import JobInfo
@@ -59,7 +58,7 @@ def ls(
         )
         chosen = [job.info for job in islice(jobs, limit or None)]
         more = bool(limit) and len(chosen) == limit and next(jobs, None) is not None
-        waits = _waits(client, chosen) if output in ("table", "wide") else {}
+        waits = _waits(client, chosen) if output != "name" else {}
     show(chosen, job_listing(waits), output)
     if more and output in ("table", "wide"):
         print(f"the newest {limit}; --limit 0 shows all", file=sys.stderr)
@@ -82,7 +81,8 @@ def get(
     """
     with connection.client() as client:
         found = [client.get(job_id).info for job_id in job_ids]
-    _show(found, output)
+        waits = _waits(client, found) if output != "name" else {}
+    _show(found, waits, output)
     return exits.OK
 
 
@@ -99,14 +99,14 @@ def _waits(client: "Client", jobs: list[JobInfo]) -> Mapping[int, Wait]:
         return {}
 
 
-def _show(jobs: list[JobInfo], output: Format) -> None:
+def _show(jobs: list[JobInfo], waits: Mapping[int, Wait], output: Format) -> None:
     # One job is one record, not a list of one.
     if output == "table":
-        blocks = [aligned(list(details(job)), (False, False)) for job in jobs]
+        blocks = [aligned(list(details(job, waits)), (False, False)) for job in jobs]
         print("\n\n".join("\n".join(block) for block in blocks))
     elif output == "json" and len(jobs) == 1:
-        print(json.dumps(plain(jobs[0]), indent=2))
+        print(json.dumps(job_listing(waits).record(jobs[0]), indent=2))
     elif output == "yaml" and len(jobs) == 1:
-        print_yaml(plain(jobs[0]))
+        print_yaml(job_listing(waits).record(jobs[0]))
     else:
-        show(jobs, job_listing(), output)
+        show(jobs, job_listing(waits), output)
