@@ -19,8 +19,9 @@ from atoll.core.model.reservation import (
 )
 from atoll.core.model.reservation_lifecycle import BookingEvent
 from atoll.core.model.resources import DeviceGrant, DeviceRequest
+from atoll.ports.store.bookings import BookingRecord
 from atoll.ports.store.common import Change
-from atoll.ports.store.reservation import BookingRecord, ReservationTx
+from atoll.ports.store.reservation import ReservationTx
 from tests.adapters.store_builders import NORTH, TENANT
 from tests.adapters.store_worlds import Store
 

@@ -13,7 +13,7 @@ from atoll.core.model.reservation import (
 )
 from atoll.core.model.reservation_lifecycle import BookingEvent
 from atoll.core.model.standing_rule import LargeJobRule, Rule, RuleAction
-from atoll.ports.store.reservation import (
+from atoll.ports.store.bookings import (
     BookingRequest,
     BookingRetention,
     LoopFence,

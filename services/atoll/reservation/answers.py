@@ -6,7 +6,7 @@ from atoll.api.reservation.v1 import reservation_pb2 as pb
 from atoll.core.engine.bookings.answers import AvailabilityRow, Found
 from atoll.core.model.reservation import Displaced, Occurrence
 from atoll.core.model.reservation_lifecycle import TERMINAL_OCCURRENCE
-from atoll.ports.store.reservation import BookingRecord, Listed
+from atoll.ports.store.bookings import BookingRecord, Listed
 from atoll.reservation.usecases.calendars import Imported
 from atoll.reservation.usecases.create import Made
 from atoll.reservation.usecases.look import CalendarView

@@ -7,7 +7,7 @@ from atoll.core.model.actor import Actor
 from atoll.core.model.booking import OccurrenceId
 from atoll.core.model.ids import ClusterName
 from atoll.core.model.reservation import ReservationId
-from atoll.ports.store.reservation import OccurrenceFilter, ReservationFilter
+from atoll.ports.store.bookings import OccurrenceFilter, ReservationFilter
 from atoll.reservation.usecases.calendars import Defaults
 from atoll.reservation.usecases.change import Update
 from atoll.reservation.usecases.create import Draft

@@ -15,7 +15,7 @@ from atoll.core.model.actor import Actor
 from atoll.core.model.ids import Tenant
 from atoll.core.model.reservation import ReservationId
 from atoll.ports.clock import Clock
-from atoll.ports.store.reservation import OccurrenceFilter
+from atoll.ports.store.bookings import OccurrenceFilter
 from atoll.reservation import answers, ical, intake, telemetry
 from atoll.reservation.usecases.calendars import Importer
 from atoll.reservation.usecases.change import Changer

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from atoll.ports.store.reservation import BookingRetention
+from atoll.ports.store.bookings import BookingRetention
 from atoll.runtime.settings import Listen, StoreSettings
 
 DAY_S = 86_400.0

@@ -7,7 +7,7 @@ from typing import TypeVar
 from atoll.adapters.memory.booking_rows import BookingRows
 from atoll.adapters.memory.store_rows import MemoryDatabase
 from atoll.core.model.reservation_lifecycle import TERMINAL_OCCURRENCE
-from atoll.ports.store.reservation import BookingRetention
+from atoll.ports.store.bookings import BookingRetention
 
 T = TypeVar("T")
 

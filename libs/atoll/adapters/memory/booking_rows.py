@@ -10,7 +10,7 @@ from atoll.core.model.ids import NO_EPOCH, Tenant
 from atoll.core.model.reservation import Occurrence, Reservation, ReservationId
 from atoll.core.model.reservation_lifecycle import TERMINAL_OCCURRENCE
 from atoll.core.model.standing_rule import Rule, RuleAction
-from atoll.ports.store.reservation import BookingRecord, BookingRequest, LoopFence, Use
+from atoll.ports.store.bookings import BookingRecord, BookingRequest, LoopFence, Use
 
 RuleKey = tuple[Tenant, str]
 THE_LOOP = 0

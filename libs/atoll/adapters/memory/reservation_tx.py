@@ -17,9 +17,9 @@ from atoll.core.model.reservation import (
     ReservationState,
 )
 from atoll.core.model.standing_rule import Rule, RuleAction
+from atoll.ports.store.bookings import BookingRecord, BookingRequest, Kept, LoopFence, Use
 from atoll.ports.store.common import Change, Cursor
 from atoll.ports.store.placement import ShardDelta
-from atoll.ports.store.reservation import BookingRecord, BookingRequest, Kept, LoopFence, Use
 
 
 class MemoryReservationTx:

@@ -22,8 +22,7 @@ from atoll.core.model.reservation import (
 from atoll.core.model.reservation_lifecycle import TERMINAL_OCCURRENCE
 from atoll.core.model.standing_rule import Rule, RuleAction
 from atoll.ports.clock import Clock
-from atoll.ports.store.common import Cursor
-from atoll.ports.store.reservation import (
+from atoll.ports.store.bookings import (
     BookingPage,
     BookingRequest,
     BookingRetention,
@@ -32,8 +31,9 @@ from atoll.ports.store.reservation import (
     LoopFence,
     OccurrenceFilter,
     ReservationFilter,
-    ReservationTx,
 )
+from atoll.ports.store.common import Cursor
+from atoll.ports.store.reservation import ReservationTx
 
 
 class MemoryReservationStore:

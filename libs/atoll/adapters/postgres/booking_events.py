@@ -9,8 +9,8 @@ from atoll.core.model.booking import OccurrenceId
 from atoll.core.model.ids import QueueName, Tenant
 from atoll.core.model.reservation import ReservationId
 from atoll.core.model.reservation_lifecycle import BookingEvent
+from atoll.ports.store.bookings import BookingPage, BookingRecord
 from atoll.ports.store.common import Cursor
-from atoll.ports.store.reservation import BookingPage, BookingRecord
 
 EVENT_INSERTED: Final = (
     "reservation", "tenant", "name", "queues", "occurrence", "event", "at", "message", "principal",

@@ -39,8 +39,7 @@ from atoll.core.model.reservation import (
     ReservationId,
 )
 from atoll.core.model.standing_rule import Rule, RuleAction
-from atoll.ports.store.common import Cursor
-from atoll.ports.store.reservation import (
+from atoll.ports.store.bookings import (
     BookingPage,
     BookingRequest,
     BookingRetention,
@@ -49,8 +48,9 @@ from atoll.ports.store.reservation import (
     LoopFence,
     OccurrenceFilter,
     ReservationFilter,
-    ReservationTx,
 )
+from atoll.ports.store.common import Cursor
+from atoll.ports.store.reservation import ReservationTx
 from atoll.runtime import failpoints
 
 TAKE_OVER: Final = """

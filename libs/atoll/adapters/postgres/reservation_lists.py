@@ -5,7 +5,7 @@ from typing import Final
 from atoll.adapters.postgres.booking_events import RELATED
 from atoll.adapters.postgres.reservation_rows import OCCURRENCE_COLUMNS, RESERVATION_COLUMNS
 from atoll.core.model.reservation import NO_RESERVATION, ReservationId
-from atoll.ports.store.reservation import OccurrenceFilter, ReservationFilter
+from atoll.ports.store.bookings import OccurrenceFilter, ReservationFilter
 
 IN_CLUSTER: Final = """EXISTS (
     SELECT FROM occurrence_parts p WHERE p.occurrence = o.id AND p.cluster = {cluster}

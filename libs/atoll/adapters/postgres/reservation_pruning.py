@@ -3,7 +3,7 @@
 from typing import Final
 
 from atoll.adapters.postgres.database import Database
-from atoll.ports.store.reservation import BookingRetention
+from atoll.ports.store.bookings import BookingRetention
 
 NOW: Final = "extract(epoch FROM now())"
 

@@ -17,7 +17,7 @@ from atoll.core.model.reservation import (
     ReservationState,
 )
 from atoll.core.model.standing_rule import Rule, RuleAction
-from atoll.ports.store.reservation import BookingRequest, Kept
+from atoll.ports.store.bookings import BookingRequest, Kept
 from atoll.wire.booking import decode_shares, encode_shares
 from atoll.wire.reservation_spec import decode_spec, encode_spec
 from atoll.wire.standing_rule import decode_rule

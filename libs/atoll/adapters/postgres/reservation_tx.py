@@ -43,9 +43,9 @@ from atoll.core.model.errors import StaleEpoch
 from atoll.core.model.ids import ShardId, Tenant
 from atoll.core.model.reservation import Occurrence, Reservation, ReservationId
 from atoll.core.model.standing_rule import Rule, RuleAction
+from atoll.ports.store.bookings import BookingRecord, BookingRequest, Kept, LoopFence, Use
 from atoll.ports.store.common import Change, Cursor
 from atoll.ports.store.placement import ShardDelta
-from atoll.ports.store.reservation import BookingRecord, BookingRequest, Kept, LoopFence, Use
 from atoll.wire.booking import encode_shares
 from atoll.wire.standing_rule import encode_rule
 

@@ -23,8 +23,8 @@ from atoll.core.model.reservation import (
     ReservationSpec,
 )
 from atoll.core.model.reservation_lifecycle import BookingEvent
+from atoll.ports.store.bookings import BookingRequest, OccurrenceFilter
 from atoll.ports.store.common import UnknownOutcome
-from atoll.ports.store.reservation import BookingRequest, OccurrenceFilter
 from atoll.reservation.usecases import entries
 from atoll.reservation.usecases.ground import Ground, Writing
 from atoll.reservation.usecases.names import unknown_names

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from atoll.core.model.booking import OccurrenceId
 from atoll.core.model.reservation import OccurrenceState, ReservationId
 from atoll.core.model.reservation_lifecycle import TERMINAL_OCCURRENCE, BookingEvent
-from atoll.ports.store.reservation import Kept
+from atoll.ports.store.bookings import Kept
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from atoll.core.model.reservation_lifecycle import (
     BookingEvent,
     next_occurrence_state,
 )
-from atoll.ports.store.reservation import BookingRecord
+from atoll.ports.store.bookings import BookingRecord
 from atoll.reservation.usecases.ground import Writing
 
 MOST_SHOWN: Final = 100

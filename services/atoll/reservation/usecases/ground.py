@@ -14,8 +14,9 @@ from atoll.core.model.booking import OccurrenceId
 from atoll.core.model.messages import ChangeKind
 from atoll.ports.clock import Clock, Ids
 from atoll.ports.notify import Notifier
+from atoll.ports.store.bookings import BookingRecord
 from atoll.ports.store.common import Change
-from atoll.ports.store.reservation import BookingRecord, ReservationStore, ReservationTx
+from atoll.ports.store.reservation import ReservationStore, ReservationTx
 from atoll.ports.store.retry import retrying
 from atoll.reservation.usecases.replica import Replica
 

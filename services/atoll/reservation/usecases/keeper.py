@@ -22,7 +22,8 @@ from atoll.core.model.reservation import (
     ReservationState,
 )
 from atoll.core.model.reservation_lifecycle import TERMINAL_OCCURRENCE, BookingEvent
-from atoll.ports.store.reservation import Kept, LoopFence, ReservationTx
+from atoll.ports.store.bookings import Kept, LoopFence
+from atoll.ports.store.reservation import ReservationTx
 from atoll.reservation.usecases import entries
 from atoll.reservation.usecases.due import Due, due, next_due
 from atoll.reservation.usecases.fleet import FleetCopy

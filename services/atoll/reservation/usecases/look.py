@@ -14,7 +14,7 @@ from atoll.core.model.reservation import Occurrence, Preference, ReservationId, 
 from atoll.core.model.standing_rule import RuleAction
 from atoll.core.model.validate_faults import Faults
 from atoll.core.model.validate_reservation import LONGEST_S, SHORTEST_S, check_what
-from atoll.ports.store.reservation import Listed, OccurrenceFilter, ReservationFilter
+from atoll.ports.store.bookings import Listed, OccurrenceFilter, ReservationFilter
 from atoll.reservation.usecases.create import START, Made, no_such_reservation, shown
 from atoll.reservation.usecases.ground import Ground
 from atoll.reservation.usecases.names import nearest, unknown_what

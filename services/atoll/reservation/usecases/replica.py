@@ -21,9 +21,10 @@ from atoll.core.model.reservation import OccurrenceState
 from atoll.core.model.reservation_lifecycle import TERMINAL_OCCURRENCE
 from atoll.core.state.snapshot import Snapshot
 from atoll.ports.clock import Clock
+from atoll.ports.store.bookings import Kept
 from atoll.ports.store.common import Contended, Cursor
 from atoll.ports.store.placement import PlacementStore, ShardDelta
-from atoll.ports.store.reservation import Kept, ReservationStore, ReservationTx
+from atoll.ports.store.reservation import ReservationStore, ReservationTx
 from atoll.reservation.usecases.fleet import FleetCopy
 
 LOAD_ANEW: Final = (ErrorCode.CURSOR_EXPIRED, ErrorCode.PLAN_INVALID)

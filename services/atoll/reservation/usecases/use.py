@@ -11,7 +11,7 @@ from atoll.core.model.plan import TaskPlacement
 from atoll.core.model.reservation import OccurrenceState
 from atoll.core.model.resources import BLOCKS_PER_DEVICE
 from atoll.core.state.ledger import Holding
-from atoll.ports.store.reservation import Kept, Use
+from atoll.ports.store.bookings import Kept, Use
 
 HOUR_S: Final = 3600.0
 

@@ -8,8 +8,9 @@ from atoll.core.model.actor import Actor
 from atoll.core.model.errors import ErrorCode, Unavailable
 from atoll.core.model.reservation import NO_RESERVATION, ReservationId
 from atoll.ports.clock import Clock
+from atoll.ports.store.bookings import BookingPage
 from atoll.ports.store.common import Cursor
-from atoll.ports.store.reservation import BookingPage, ReservationStore
+from atoll.ports.store.reservation import ReservationStore
 from atoll.ports.wake import Wake
 
 EVENTS_PER_PAGE: Final = 1_000
