@@ -233,3 +233,8 @@ def test_who_stops_whom() -> None:
     firm = proto_of({"preemptible": False, "preempts": False, "restart_cost": "5m"})
     assert (firm.preemptible, firm.preempts, firm.restart_cost_s) == (False, False, 300.0)
     assert firm.HasField("preemptible")
+
+
+def test_a_booking_is_asked_for_by_name() -> None:
+    assert proto_of({}).reservation == ""
+    assert proto_of({"reservation": "nightly.train"}).reservation == "nightly.train"

@@ -87,6 +87,7 @@ specs = st.builds(
     on_lost=st.sampled_from(OnLost),
     retries=st.integers(0, 100),
     grace_s=st.floats(0.5, 1000),
+    reservation=st.just("") | names,
 )
 
 grants = st.builds(

@@ -29,7 +29,7 @@ CACHED_BYTES = 4096
 
 
 def encode_request(request: GangRequest) -> bytes:
-    """Canonical bytes of a request."""
+    """Canonical bytes of a request; its marks are not in it, for they change with bookings."""
     terms = request.terms
     proto = common_pb2.JobSpec(
         groups=[_group_to_proto(group) for group in request.groups],
@@ -43,6 +43,7 @@ def encode_request(request: GangRequest) -> bytes:
         preemptible=None if terms.preemptible else False,
         preempts=None if terms.preempts else False,
         elastic=elastic_to_proto(terms.elastic),
+        reservation=request.reservation,
     )
     return proto.SerializeToString(deterministic=True)
 
@@ -69,6 +70,7 @@ def _decoded(data: bytes) -> GangRequest:
             if proto.HasField("anti_affinity")
             else None
         ),
+        reservation=proto.reservation,
     )
 
 

@@ -65,6 +65,7 @@ def spec_to_proto(spec: JobSpec, *, secrets: bool = False) -> common_pb2.JobSpec
         restart_cost_s=spec.restart_cost_s,
         anti_affinity=anti_affinity_to_proto(spec.anti_affinity),
         preempts=None if spec.preempts else False,
+        reservation=spec.reservation,
     )
 
 
@@ -108,6 +109,7 @@ def spec_from_proto(
         on_lost=_ON_LOST_BACK.get(proto.on_lost, OnLost.HOLD),
         retries=proto.retries,
         grace_s=proto.grace_s or DEFAULT_GRACE_S,
+        reservation=proto.reservation,
     )
 
 

@@ -100,6 +100,7 @@ DEVICE_AT = f"{SHAPE_AT}.device"
         (replace(SPEC, elastic=Elastic(((1, 0.0),), 1.0)), f"{BASE}.elastic.throughput[1]"),
         (replace(SPEC, elastic=Elastic(((1, 1.0),), math.inf)), f"{BASE}.elastic.work"),
         (replace(SPEC, restart_cost_s=math.nan), f"{BASE}.restart_cost_s"),
+        (replace(SPEC, reservation="no name"), f"{BASE}.reservation"),
         (replace(SPEC, anti_affinity=AntiAffinity("")), f"{BASE}.anti_affinity.name"),
         (replace(SPEC, anti_affinity=AntiAffinity("a", "")), f"{BASE}.anti_affinity.level"),
         (replace(SPEC, elastic=Elastic((), 1.0)), f"{BASE}.elastic.throughput"),

@@ -40,6 +40,7 @@ def to_proto(spec: Spec, *, now: float) -> pb.JobSpec:
         preemptible=None if spec.preemptible else False,
         preempts=None if spec.preempts else False,
         restart_cost_s=spec.restart_cost or 0.0,
+        reservation=spec.reservation,
     )
 
 

@@ -37,7 +37,7 @@ from atoll.core.model.validate import (
     MOST_SHAPES,
 )
 
-NOT_YET: Final = ("image", "mounts", "workdir", "reservation", "burst")
+NOT_YET: Final = ("image", "mounts", "workdir", "burst")
 
 
 def _anti_affinity(value: object) -> object:
@@ -212,6 +212,8 @@ class Spec(Strict):
     """From a new start until it goes on where its last checkpoint was."""
     checkpoint: Checkpoint | None = None
     """How a run is told to save its work before it is stopped."""
+    reservation: Text = ""
+    """Name of a booking: the job runs in its windows only."""
     on_lost: Literal["hold", "requeue"] = "hold"
     """When the cluster falls silent: wait for it, or run elsewhere."""
     retries: Annotated[int, Field(strict=True, ge=0, le=MOST_RETRIES)] = 0
@@ -219,5 +221,4 @@ class Spec(Strict):
     image: NotYet = None
     mounts: NotYet = None
     workdir: NotYet = None
-    reservation: NotYet = None
     burst: NotYet = None

@@ -28,6 +28,8 @@ def check_wishes(faults: Faults, dot: str, spec: JobSpec) -> None:
     faults.number(f"{dot}deadline_at", spec.deadline_at, least=0, most=MOST_UNIX_S)
     faults.number(f"{dot}grace_s", spec.grace_s, least=0, most=MOST_GRACE_S)
     faults.number(f"{dot}restart_cost_s", spec.restart_cost_s, least=0, most=MOST_SECONDS)
+    if spec.reservation:
+        check_job_name(faults, f"{dot}reservation", spec.reservation)
     if spec.topology is not None:
         check_topology_level(faults, f"{dot}topology.level", spec.topology.level)
     if spec.anti_affinity is not None:
