@@ -11,6 +11,8 @@ from atoll.core.engine.limits import binding, limit_reasons, units_left
 from atoll.core.engine.masks import Masks
 from atoll.core.engine.scoring import scoring_for
 from atoll.core.engine.why import Codes, Sight, reasons
+from atoll.core.engine.windows.admission import Admission, taken
+from atoll.core.engine.windows.bookings import claimant
 from atoll.core.model.ids import MAX_ATTEMPTS
 from atoll.core.model.plan import GangRequest, PendingJob
 from atoll.core.model.reason import Reason, ReasonCode
@@ -88,15 +90,18 @@ class _Look:
     def fits(self, units_left: int) -> bool:
         """Whether it could be placed with so much left of its queues' limits, in 1/56 block."""
         request = self._pending.request
-        masks = {
-            number: self.sight.masks.allowed(request, shape, self._pending.queue)
+        masks, statement = self.sight.masks, self._gangs.statement
+        who = claimant(self._pending.queue, request)
+        entrance = Admission(masks.bookings, None).to(who, statement.nodes)
+        where = {
+            number: masks.unbooked(request, shape) & entrance.rows
             for group, numbers in zip(request.groups, self.view.shapes, strict=True)
             for shape, number in zip(group.shapes, numbers, strict=True)
         }
-        statement = self._gangs.statement
         mark = statement.checkpoint()
-        outcome = self._gangs.place(self.view, masks, job=0, units_left=units_left)
-        statement.rollback(mark)
+        with taken(statement.nodes, entrance.kept):
+            outcome = self._gangs.place(self.view, where, job=0, units_left=units_left)
+            statement.rollback(mark)
         return outcome is Outcome.PLACED
 
     def own_reasons(self) -> tuple[Reason, ...]:

@@ -55,7 +55,7 @@ class Masks:
         codes = self._filtered(request, shape, self._filters(request, shape))
         closing = self._closing(request, queue)
         if closing != OPEN:
-            closed = self.bookings.closed(claimant(queue, request))
+            closed = self.bookings.closed_at(claimant(queue, request), self.now)
             codes = np.where((codes == MAY_GO) & closed, RESERVED, codes)
         if request.anti_affinity is None:
             return codes
@@ -90,12 +90,13 @@ class Masks:
             for shape in _shapes(view)
         }
 
-    def unbooked_of(self, view: ClassView, rows: NDArray[np.bool_]) -> ByShape:
-        """The same on some rows (N) as if there were no bookings."""
-        return {
-            shape: self.unbooked(view.request, self.snapshot.task_shape(shape)) & rows
+    def unbooked_of(self, view: ClassView, rows: NDArray[np.bool_] | None = None) -> ByShape:
+        """The same as if there were no bookings; of some rows (N), if they are given."""
+        found = {
+            shape: self.unbooked(view.request, self.snapshot.task_shape(shape))
             for shape in _shapes(view)
         }
+        return found if rows is None else {shape: mask & rows for shape, mask in found.items()}
 
     def _allowed(
         self, request: GangRequest, shape: TaskShape, who: Claimant | None

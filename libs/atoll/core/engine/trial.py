@@ -18,6 +18,7 @@ from atoll.core.policies.interfaces import Policies
 from atoll.core.state.columns import STATUS_OK, Nodes
 from atoll.core.state.shape_table import shapes_of
 from atoll.core.state.snapshot import ClusterView, QueueView, Snapshot
+from atoll.core.state.windows import no_windows
 
 DEFAULT_LIMITS: Final = CycleLimits()
 
@@ -56,7 +57,9 @@ def try_out(
         if held.job == pending.id:
             victims = tuple(e for e in made.evictions if e.for_job == pending.id)
             return Trial(held.cluster, held.tasks, victims, found, ever=True)
-    empty = _planned(alone(vacated(snapshot), pending), policies, now=now, rng=rng, limits=limits)
+    anywhere = replace(pending, request=replace(pending.request, reservation=""))
+    bare = alone(vacated(snapshot), anywhere)
+    empty = _planned(bare, policies, now=now, rng=rng, limits=limits)
     return Trial(None, (), (), found, ever=bool(empty.placements))
 
 
@@ -84,6 +87,7 @@ def vacated(snapshot: Snapshot) -> Snapshot:
         running=replace(running, live=np.zeros_like(running.live)),
         holds=(),
         apart={},
+        windows=no_windows(),
     )
 
 

@@ -24,6 +24,8 @@ from atoll.core.engine.sentences import (
     together_reason,
 )
 from atoll.core.engine.why_kernels import blockers
+from atoll.core.engine.windows.bookings import claimant
+from atoll.core.engine.windows.words import own_booking, reserved
 from atoll.core.model.ids import QueueName
 from atoll.core.model.plan import GangRequest, GroupRequest
 from atoll.core.model.reason import Reason, ReasonCode
@@ -87,24 +89,29 @@ def reasons(
     `choices`: by task group, the rows of its alternatives in the shape table of the sight.
     Of alternatives the one with the most room is spoken of.
     """
-    found: list[Reason] = []
+    found = list(own_booking(sight.masks.bookings, claimant(sight.queue, request)))
     for group, numbers in zip(request.groups, choices, strict=True):
         found.extend(_group_reasons(sight, request, group=group, numbers=numbers))
     return tuple(dict.fromkeys(found)) or (together_reason(),)
 
 
-def node_reasons(sight: Sight, shape: TaskShape, number: int, *, look: Look) -> list[Reason]:
+def node_reasons(
+    sight: Sight, request: GangRequest, shape: TaskShape, *, number: int, look: Look
+) -> list[Reason]:
     """One reason per blocker (and cluster, where that is closed), the most nodes first.
 
     What no node of a kind will ever change (its labels, its devices) comes behind what may pass.
     """
     codes, devices = look
+    who = claimant(sight.queue, request)
     if not len(codes):
         return [Reason(ReasonCode.NO_CLUSTER, "no cluster has reported a node yet")]
     found: list[Reason] = []
     for at in np.unique(codes[codes != MAY_GO]).tolist():
         rows, code = np.flatnonzero(codes == at), WHY[at]
-        if code in CLUSTER_CODES:
+        if code is ReasonCode.RESERVED:
+            found.extend(reserved(sight.masks.bookings, who, rows))
+        elif code in CLUSTER_CODES:
             found.extend(_closed(sight, code, rows))
         elif code is not None:
             found.append(_short(sight, shape, number, code=code, rows=rows, devices=devices))
@@ -126,7 +133,7 @@ def _group_reasons(
         gang = list(_gang_reasons(sight, request, group=group, rooms=rooms))
     if not gang and (look[0] == MAY_GO).any():
         return []
-    return gang + node_reasons(sight, shape, number, look=look)
+    return gang + node_reasons(sight, request, shape, number=number, look=look)
 
 
 def _gang_reasons(

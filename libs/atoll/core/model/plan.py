@@ -114,7 +114,6 @@ class PendingJob:
     depends_on: tuple[JobId, ...] = ()
     trace: str = ""
     deadline_at: float = 0.0
-    """0: none."""
     guaranteed: bool = False
     """Its deadline was guaranteed at submit; no later job may take that from it."""
     preemptions: int = 0

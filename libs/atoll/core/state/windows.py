@@ -157,6 +157,11 @@ class WindowBook:
         return self._view
 
 
+def no_windows() -> WindowView:
+    """Nothing is booked."""
+    return _view((), 0.0)
+
+
 def _goes_on(running: Running, attempts: Sequence[AttemptId]) -> bool:
     going = running.runs.attempt[running.live & ~running.stopping]
     return bool(np.isin(np.array(attempts, np.int64), going).any())

@@ -7,7 +7,8 @@ without one is not taken to end.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from atoll.core.engine.limits import binding
 from atoll.core.engine.score_kernels import Scoring
 from atoll.core.engine.timeline.loads import Loads
 from atoll.core.engine.timeline.profile_kernels import Steps, find_hole, of_ends
+from atoll.core.engine.windows.bookings import Booked
 from atoll.core.state.columns import Nodes, scratch_copy
 from atoll.core.state.ledger_kernels import Uses, give_gangs
 from atoll.core.state.ragged import offsets
@@ -25,6 +27,8 @@ from atoll.core.state.snapshot import Snapshot
 from atoll.core.state.statement import Statement
 
 Ints = NDArray[np.int64]
+MOST_LATER: Final = 24
+"""Times that are tried after the one at which it would fit if nothing was booked."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,6 +55,8 @@ class Pool:
     loads: Loads
     used: Ints
     """(limits) in 1/56 block."""
+    booked: Booked | None = None
+    """Where bookings are in the way of the job; None: nowhere."""
 
 
 def earliest(pool: Pool, ask: Ask, *, now: float) -> Iterator[Place]:
@@ -71,8 +77,11 @@ def _earliest(pool: Pool, ask: Ask, *, rows: Ints, now: float) -> Place | None:
     times = np.concatenate([[now], np.unique(finite)])
     first = int(np.searchsorted(times, _bound(pool, field, ends, now=now)))
 
+    def tried_at(time: float, where: Ground) -> Statement | None:
+        return where.without(ends <= time, _units_left(pool, ask, time))
+
     def tried(at: int) -> Statement | None:
-        return field.without(ends <= times[at], _units_left(pool, ask, float(times[at])))
+        return tried_at(float(times[at]), field)
 
     if first == len(times) or tried(len(times) - 1) is None:
         return None
@@ -80,9 +89,14 @@ def _earliest(pool: Pool, ask: Ask, *, rows: Ints, now: float) -> Place | None:
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if tried(middle) is None else (low, middle)
-    found = tried(high)
-    assert found is not None
     start = float(times[high])
+    found = tried(high)
+    for later in _later(pool, start, times[high:]):
+        start, found = later, tried_at(later, _open_at(pool, field, rows=rows, time=later))
+        if found is not None:
+            break
+    if found is None:
+        return None
     uses = _uses(found, rows)
     return Place(
         start=start,
@@ -91,6 +105,22 @@ def _earliest(pool: Pool, ask: Ask, *, rows: Ints, now: float) -> Place | None:
         kept=_kept(field, ends <= start, uses, rows=rows),
         quota=_quota(pool, ask, found, start=start),
     )
+
+
+def _later(pool: Pool, start: float, ends: NDArray[np.float64]) -> list[float]:
+    """Times from `start` on at which it may fit beside bookings; none when none is in the way."""
+    if pool.booked is None:
+        return []
+    return sorted({*ends.tolist(), *pool.booked.ends_after(start)})[:MOST_LATER]
+
+
+def _open_at(pool: Pool, field: Ground, *, rows: Ints, time: float) -> Ground:
+    """The ground without the rows that bookings close to a job that starts at a time."""
+    if pool.booked is None:
+        return field
+    is_open = ~pool.booked.closed_at(time)[rows]
+    masks = {shape: mask & is_open for shape, mask in field.ask.masks.items()}
+    return replace(field, ask=replace(field.ask, masks=masks))
 
 
 def _bound(pool: Pool, field: Ground, ends: NDArray[np.float64], *, now: float) -> float:

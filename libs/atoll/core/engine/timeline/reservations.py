@@ -18,6 +18,7 @@ from atoll.core.engine.masks import Masks
 from atoll.core.engine.score_kernels import Scoring
 from atoll.core.engine.timeline.earliest import Place, Pool, earliest
 from atoll.core.engine.timeline.loads import Loads, loads_of, with_load
+from atoll.core.engine.windows.bookings import claimant
 from atoll.core.model.ids import JobId
 from atoll.core.model.plan import Promise, shape_key
 from atoll.core.policies.time_order import MOST_RESERVATIONS
@@ -58,9 +59,15 @@ class Reservations:
     def find(self, snapshot: Snapshot, group: int, job: int) -> Reservation | None:
         """The earliest place of a job, or None. `job`: its index in the snapshot's queue."""
         view = snapshot.queue.classes[group]
-        ask = Ask(view, job, masks_of(self.masks, view), self.gathers)
+        if view.request.reservation:
+            # Its booking says when it starts.
+            return None
+        booked = self.masks.bookings.ahead_of(claimant(view.queue, view.request))
+        where = masks_of(self.masks, view) if booked is None else self.masks.unbooked_of(view)
+        ask = Ask(view, job, where, self.gathers)
         nodes, loads = self._with_reservations(snapshot)
-        pool = Pool(replace(snapshot, nodes=nodes), self.scoring, loads, self.used)
+        part = replace(snapshot, nodes=nodes)
+        pool = Pool(part, self.scoring, loads, self.used, booked)
         places = list(earliest(pool, ask, now=self.masks.now))
         if not places:
             return None

@@ -50,6 +50,15 @@ class Admission:
         rows = bookings.rows_of(inside)
         return self._entrance(who, nodes, rows=rows, inside=inside, at=at)
 
+    def to(self, who: Claimant, nodes: Nodes) -> Entrance:
+        """Wherever a job may go now."""
+        if who.reservation:
+            found = self.owners(who, nodes, at=self.now)
+            return found or Entrance(np.zeros(len(nodes.id), np.bool_), ())
+        closed = self._bookings.closed(who)
+        beside = self.others(who, nodes, np.flatnonzero(closed))
+        return beside._replace(rows=beside.rows | ~closed)
+
     def others(self, who: Claimant, nodes: Nodes, rows: Ints) -> Entrance:
         """Beside windows that are in the way of a job."""
         nothing = np.zeros(len(self._bookings.view), np.bool_)

@@ -5,7 +5,8 @@ place when it begins; one that lends is in nobody's way who may be stopped. Who 
 that stops its owners' jobs at its end has to be through by then, or may be stopped.
 """
 
-from typing import Final, NamedTuple
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from atoll.core.state.snapshot import Snapshot
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
+MOST_ENDS: Final = 64
 OPEN: Final = 0
 """Number of the mask that closes nothing."""
 
@@ -38,6 +40,18 @@ def claimant(queue: QueueName, request: GangRequest) -> Claimant:
     terms = request.terms
     holds_s = held_for_s(terms.time_limit_s, preemptible=terms.preemptible)
     return Claimant(queue, request.reservation, request.marks, holds_s, terms.preemptible)
+
+
+class Booked(Protocol):
+    """Where and when windows are in the way of one job."""
+
+    def closed_at(self, time: float) -> Bools:
+        """(N) rows that are closed to it if it starts then."""
+        ...
+
+    def ends_after(self, time: float) -> list[float]:
+        """When windows that are in its way end, after a time."""
+        ...
 
 
 class Bookings:
@@ -97,6 +111,12 @@ class Bookings:
         if who.reservation:
             found &= self._named(who.reservation)
         return found
+
+    def ahead_of(self, who: Claimant) -> Booked | None:
+        """What is in the way of a job now or later; None: nothing ever is."""
+        if not self or not self.conflicts(who._replace(holds_s=np.inf), self.now).any():
+            return None
+        return _Ahead(self, who)
 
     def owned(self, queue: QueueName, marks: tuple[str, ...]) -> Bools:
         """(W) windows whose owners' jobs of a queue with these marks are."""
@@ -165,3 +185,26 @@ class Bookings:
         if number == len(self._masks):
             self._masks.append(closed)
         return number
+
+
+@dataclass(slots=True)
+class _Ahead:
+    """Windows that a job may meet."""
+
+    bookings: Bookings
+    who: Claimant
+    _closed: dict[float, Bools] = field(default_factory=dict)
+
+    def closed_at(self, time: float) -> Bools:
+        """(N) rows that are closed to it if it starts then."""
+        if time not in self._closed:
+            self._closed[time] = self.bookings.closed_at(self.who, time)
+        return self._closed[time]
+
+    def ends_after(self, time: float) -> list[float]:
+        """When windows that are in its way end, after a time, the first of them."""
+        bookings = self.bookings
+        meets = bookings.conflicts(self.who._replace(holds_s=np.inf), bookings.now)
+        ends = np.unique(bookings.view.end[meets])
+        found: list[float] = ends[ends > time][:MOST_ENDS].tolist()
+        return found

@@ -4,7 +4,7 @@ First owners' jobs in their open windows. At last those that found no place, bes
 that take a part of a node: the kernel takes no such node for them.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from atoll.core.engine.gangs import GangPlacer, Outcome, gang_placer
 from atoll.core.engine.limits import units_left
-from atoll.core.engine.line import Lineup
-from atoll.core.engine.masks import Masks
+from atoll.core.engine.line import Lineup, in_order
+from atoll.core.engine.masks import ByShape, Masks
 from atoll.core.engine.room_kernels import count_room
 from atoll.core.engine.run_kernels import NO_PLACE, WAITING
 from atoll.core.engine.score_kernels import Scoring
@@ -45,12 +45,13 @@ class Passes:
     def __post_init__(self) -> None:
         self.admission = Admission(self.masks.bookings, self.statement)
 
-    def let_in(self, groups: Sequence[int], charge: Charge, most: int) -> int:
-        """Place up to `most` jobs of classes in windows that are open to them; how many."""
+    def let_in(self, charge: Charge, most: int) -> int:
+        """Place up to `most` jobs in windows that are open to them; how many."""
         bookings, nodes, placed = self.masks.bookings, self.statement.nodes, 0
         if not bookings:
             return placed
-        for group in groups:
+        line = self.lineup.line
+        for group in in_order(line, line.next < line.end):
             if not self._waits(group):
                 continue
             who = self._who(group)
@@ -119,19 +120,22 @@ class Passes:
             gangs = gang_placer(
                 self.lineup.snapshot, self.statement, self.scoring, gathers=self.gathers
             )
+            view = self.lineup.snapshot.queue.classes[group]
+            where = self.masks.unbooked_of(view, entrance.rows)
             while placed < most and line.next[group] < line.end[group]:
-                if not self._place(group, gangs, charge, rows=entrance.rows):
+                if view.request.anti_affinity is not None:
+                    where = self.masks.unbooked_of(view, entrance.rows)
+                if not self._place(group, gangs, charge, where=where):
                     break
                 line.next[group] += 1
                 placed += 1
         return placed
 
-    def _place(self, group: int, gangs: GangPlacer, charge: Charge, *, rows: Bools) -> bool:
+    def _place(self, group: int, gangs: GangPlacer, charge: Charge, *, where: ByShape) -> bool:
         snapshot, lineup = self.lineup.snapshot, self.lineup
         view, job = snapshot.queue.classes[group], int(lineup.line.next[group])
         mark = self.statement.checkpoint()
         left = units_left(view, snapshot, used=lineup.quota.used)
-        where = self.masks.unbooked_of(view, rows)
         if gangs.place(view, where, job=job, units_left=left) is not Outcome.PLACED:
             return False
         if not charge(group, mark):
