@@ -1,10 +1,10 @@
 """What `atoll status` shows, and what `atoll up` shows on its way."""
 
 import io
-from dataclasses import replace
 import json
 import os
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest

@@ -126,7 +126,20 @@ def _seen(result: Result) -> dict[str, Any]:
         "checks": result.checks,
         "events": result.turns,
         "terms": result.leaders,
+        **_etas(result),
         "violation": None if violation is None else f"{violation.invariant}: {violation.what}",
+    }
+
+
+def _etas(result: Result) -> dict[str, Any]:
+    told = result.etas
+    if told is None or not told.count:
+        return {"eta_starts": 0}
+    return {
+        "eta_starts": told.count,
+        "eta_coverage_p50": round(told.within[0], 4),
+        "eta_coverage_p90": round(told.within[1], 4),
+        "eta_abs_error_s": round(told.error_s, 1),
     }
 
 

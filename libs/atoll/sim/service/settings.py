@@ -26,6 +26,8 @@ PLACEMENT: Final = {
     "lost_after_s": 300.0,
     "takeover_grace_s": 60.0,
     "audit_period_s": 600.0,
+    "forecast_period_s": 60.0,
+    "remember_period_s": 600.0,
 }
 AGENT: Final = {"stop_after_s": 120.0}
 """Periods are longer than in the services' own defaults, as days pass in minutes here; what

@@ -12,6 +12,7 @@ import numpy as np
 
 from atoll.adapters.memory.store_rows import Rows
 from atoll.agent.simcluster.progress import ProgressBook
+from atoll.core.engine.timeline.track_record import Coverage
 from atoll.core.model.errors import StaleEpoch, Unavailable
 from atoll.core.model.ids import AttemptId, ClusterName
 from atoll.core.model.job import Job
@@ -62,6 +63,8 @@ class Result:
     leaders: int = 0
     """Epochs that were taken."""
     story: tuple[str, ...] = ()
+    etas: Coverage | None = None
+    """How far what waiting jobs were told of their starts held."""
 
 
 class Simulation:
@@ -273,6 +276,7 @@ class Simulation:
 
     def _result(self) -> Result:
         faults, loop = self._faults, asyncio.get_running_loop()
+        leader = self._plane.leader
         self._record.ended = self._record.ended or self._story.now
         return Result(
             record=self._record,
@@ -285,6 +289,7 @@ class Simulation:
             checks=self._rules.checked + self._truth.checked,
             leaders=self._plane.terms,
             story=tuple(map(str, self._story.notes)),
+            etas=None if leader is None else leader.foresight.record.coverage_ever(),
         )
 
     async def _close(self) -> None:

@@ -38,7 +38,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How far forecasts at submit held, the latest counting most."""
+    """How far forecasts at submit held."""
 
     count: int
     """Starts in all."""
@@ -49,15 +49,34 @@ class Coverage:
 
 
 @dataclass(slots=True)
+class _Tally:
+    """Sums over starts; `fade` is what is left of them after one more."""
+
+    fade: float = 1.0
+    weight: float = 0.0
+    kept: list[float] = field(default_factory=lambda: [0.0] * len(LEVELS))
+    error_s: float = 0.0
+
+    def note(self, told: Told, waited_s: float) -> None:
+        middle = told.quantiles_s[LEVELS.index(0.5)]
+        self.weight = self.weight * self.fade + 1.0
+        self.error_s = self.error_s * self.fade + abs(waited_s - middle)
+        for level, wait in enumerate(told.quantiles_s):
+            self.kept[level] = self.kept[level] * self.fade + (waited_s <= wait)
+
+    def coverage(self, count: int) -> Coverage:
+        whole = max(self.weight, _TELLS_FROM)
+        return Coverage(count, tuple(kept / whole for kept in self.kept), self.error_s / whole)
+
+
+@dataclass(slots=True)
 class TrackRecord:
     """Learns what forecasts are worth from those that it gave."""
 
     calibration: Calibration = field(default_factory=new_calibration)
     _open: dict[JobId, Told] = field(default_factory=dict)
-    _count: int = 0
-    _kept: list[float] = field(default_factory=lambda: [0.0] * len(LEVELS))
-    _error_s: float = 0.0
-    _weight: float = 0.0
+    _lately: _Tally = field(default_factory=lambda: _Tally(1.0 - 1.0 / _MEMORY))
+    _ever: _Tally = field(default_factory=_Tally)
 
     def quantiles_s(self, point_s: float) -> tuple[float, ...]:
         """By LEVELS, the waits that a forecast of so many seconds stands for."""
@@ -98,20 +117,17 @@ class TrackRecord:
         return self._open.keys()
 
     def coverage(self) -> Coverage:
-        """As it stands; of nothing seen yet there is none."""
-        whole = max(self._weight, _TELLS_FROM)
-        within = tuple(kept / whole for kept in self._kept)
-        return Coverage(self._count, within, self._error_s / whole)
+        """As it stands, the latest starts counting most."""
+        return self._lately.coverage(round(self._ever.weight))
+
+    def coverage_ever(self) -> Coverage:
+        """Over all starts."""
+        return self._ever.coverage(round(self._ever.weight))
 
     def _learn(self, told: Told, waited_s: float) -> None:
         note_start(self.calibration, told.point_s, np.array(told.quantiles_s), waited_s)
-        fade = 1.0 - 1.0 / _MEMORY
-        self._weight = self._weight * fade + 1.0
-        for level, wait in enumerate(told.quantiles_s):
-            self._kept[level] = self._kept[level] * fade + (waited_s <= wait)
-        middle = told.quantiles_s[LEVELS.index(0.5)]
-        self._error_s = self._error_s * fade + abs(waited_s - middle)
-        self._count += 1
+        self._lately.note(told, waited_s)
+        self._ever.note(told, waited_s)
 
     def to_text(self) -> str:
         """All of it, to be read by `from_text`."""
@@ -124,10 +140,8 @@ class TrackRecord:
             "open": [
                 [job, told.at, told.point_s, *told.quantiles_s] for job, told in self._open.items()
             ],
-            "count": self._count,
-            "kept": self._kept,
-            "error_s": self._error_s,
-            "weight": self._weight,
+            "lately": [self._lately.weight, self._lately.error_s, *self._lately.kept],
+            "ever": [self._ever.weight, self._ever.error_s, *self._ever.kept],
         })
 
 
@@ -141,6 +155,7 @@ def from_text(text: str) -> TrackRecord:
     calibration.seen[groups, bins] = seen
     calibration.level[:] = kept["level"]
     opened = {JobId(job): Told(at, point, tuple(rest)) for job, at, point, *rest in kept["open"]}
-    return TrackRecord(
-        calibration, opened, kept["count"], kept["kept"], kept["error_s"], kept["weight"]
-    )
+    record = TrackRecord(calibration, opened)
+    for tally, numbers in ((record._lately, kept["lately"]), (record._ever, kept["ever"])):
+        tally.weight, tally.error_s, *tally.kept = numbers
+    return record
