@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from atoll.client.aio import AsyncClient as AsyncClient
     from atoll.client.aio_job import AsyncJob as AsyncJob
+    from atoll.client.booking_views import BookingFilter as BookingFilter
+    from atoll.client.booking_views import BookingInfo as BookingInfo
     from atoll.client.config import ClientConfig as ClientConfig
     from atoll.client.config import load_config as load_config
     from atoll.client.errors import CallFailed as CallFailed
@@ -19,10 +21,13 @@ if TYPE_CHECKING:
     from atoll.client.spec import parse_spec as parse_spec
     from atoll.client.spec import read_spec_file as read_spec_file
     from atoll.client.sync import Client as Client
+    from atoll.core.model.refusal import BookingRefused as BookingRefused
 
 _HOMES: Final = {
     "AsyncClient": "aio",
     "AsyncJob": "aio_job",
+    "BookingFilter": "booking_views",
+    "BookingInfo": "booking_views",
     "CallFailed": "errors",
     "Client": "sync",
     "ClientConfig": "config",
@@ -37,9 +42,13 @@ _HOMES: Final = {
 }
 
 
+_ELSEWHERE: Final = {"BookingRefused": "atoll.core.model.refusal"}
+
+
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    home = _ELSEWHERE.get(name) or (f"{__name__}.{_HOMES[name]}" if name in _HOMES else "")
+    if not home:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(import_module(home), name)

@@ -9,6 +9,7 @@ from atoll.api.submission.v1 import submission_pb2 as submission
 from atoll.client import calls, reading, scheduling
 from atoll.client.aio_job import AsyncJob
 from atoll.client.aio_operating import AsyncOperations
+from atoll.client.aio_reserving import AsyncReservations
 from atoll.client.aio_transport import AsyncTransport
 from atoll.client.config import ClientConfig, load_config
 from atoll.client.operating import PAGE_SIZE
@@ -41,6 +42,8 @@ class AsyncClient(AsyncOperations):
         self._clock = SystemClock()
         self._ids = SystemIds()
         super().__init__(AsyncTransport(self.config))
+        self.reservations = AsyncReservations(self._transport)
+        """Bookings."""
 
     async def __aenter__(self) -> Self:
         return self

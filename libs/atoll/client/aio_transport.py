@@ -8,7 +8,7 @@ import grpc
 from google.protobuf.message import Message
 
 from atoll.adapters.system import SystemIds
-from atoll.client.calls import PLACEMENT, SUBMISSION, Call
+from atoll.client.calls import PLACEMENT, RESERVATION, SUBMISSION, Call
 from atoll.client.channel import credentials, metadata, options
 from atoll.client.config import ClientConfig
 from atoll.client.errors import refusal
@@ -26,8 +26,14 @@ class AsyncTransport:
         self._metadata = metadata(config)
         self._ids = SystemIds()
         self._channels: dict[str, grpc.aio.Channel] = {}
-        submission, placement = targets_of(config.endpoint, config.placement)
-        self._targets = {SUBMISSION: submission, PLACEMENT: placement}
+        submission, placement, reservation = targets_of(
+            config.endpoint, config.placement, config.reservation
+        )
+        self._targets = {
+            SUBMISSION: submission,
+            PLACEMENT: placement,
+            RESERVATION: reservation,
+        }
 
     async def run(self, call: Call[ReplyT, OutT]) -> OutT:
         """The answer; what may be repeated is repeated when it could not be delivered."""
@@ -45,8 +51,9 @@ class AsyncTransport:
     async def stream(
         self, path: str, request: Message, reply: type[ReplyT], *, timeout_s: float | None = None
     ) -> AsyncGenerator[ReplyT]:
-        """The answers of one streaming call to SubmissionService, made once."""
-        address = self._targets[SUBMISSION].current()
+        """The answers of one streaming call, made once; `path` is `/package.Service/Method`."""
+        targets = self._targets[path.split("/")[1]]
+        address = targets.current()
         method = self._channel(address).unary_stream(
             path, type(request).SerializeToString, reply.FromString
         )
@@ -56,7 +63,7 @@ class AsyncTransport:
                 yield answer
         except grpc.RpcError as error:
             found = refusal(error, address)
-            self._targets[SUBMISSION].failed(found)
+            targets.failed(found)
             raise found from error
         finally:
             stream.cancel()

@@ -56,10 +56,13 @@ class Targets:
         return named
 
 
-def targets_of(endpoint: str, placement: Sequence[str]) -> tuple[Targets, Targets]:
-    """Replicas of SubmissionService (comma separated) and of PlacementService."""
+def targets_of(
+    endpoint: str, placement: Sequence[str], reservation: Sequence[str]
+) -> tuple[Targets, Targets, Targets]:
+    """Replicas of SubmissionService (comma separated), PlacementService, ReservationService."""
     replicas = [text for part in endpoint.split(",") if (text := part.strip())]
     return (
         Targets(replicas, setting="ATOLL_ENDPOINT"),
         Targets(placement, setting="ATOLL_PLACEMENT"),
+        Targets(reservation, setting="ATOLL_RESERVATION"),
     )

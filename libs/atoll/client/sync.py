@@ -9,6 +9,7 @@ from atoll.client import calls, reading, scheduling
 from atoll.client.config import ClientConfig, load_config
 from atoll.client.job import Job
 from atoll.client.operating import PAGE_SIZE, Operations
+from atoll.client.reserving import Reservations
 from atoll.client.retry import TRIES, worth_another_try
 from atoll.client.scheduling import PlannedJob
 from atoll.client.streams import ALL_RANKS, LOGS, WATCH, Tailing, Watching, ended, offsets
@@ -39,6 +40,8 @@ class Client(Operations):
         self._clock = SystemClock()
         self._ids = SystemIds()
         super().__init__(Transport(self.config))
+        self.reservations = Reservations(self._transport)
+        """Bookings."""
 
     def __enter__(self) -> Self:
         return self

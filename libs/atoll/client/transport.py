@@ -8,7 +8,7 @@ import grpc
 from google.protobuf.message import Message
 
 from atoll.adapters.system import SystemIds
-from atoll.client.calls import PLACEMENT, SUBMISSION, Call
+from atoll.client.calls import PLACEMENT, RESERVATION, SUBMISSION, Call
 from atoll.client.channel import credentials, metadata, options
 from atoll.client.config import ClientConfig
 from atoll.client.errors import refusal
@@ -27,8 +27,14 @@ class Transport:
         self._ids = SystemIds()
         self._lock = threading.Lock()
         self._channels: dict[str, grpc.Channel] = {}
-        submission, placement = targets_of(config.endpoint, config.placement)
-        self._targets = {SUBMISSION: submission, PLACEMENT: placement}
+        submission, placement, reservation = targets_of(
+            config.endpoint, config.placement, config.reservation
+        )
+        self._targets = {
+            SUBMISSION: submission,
+            PLACEMENT: placement,
+            RESERVATION: reservation,
+        }
 
     def run(self, call: Call[ReplyT, OutT]) -> OutT:
         """The answer; what may be repeated is repeated when it could not be delivered."""
@@ -46,8 +52,9 @@ class Transport:
     def stream(
         self, path: str, request: Message, reply: type[ReplyT], *, timeout_s: float | None = None
     ) -> Iterator[ReplyT]:
-        """The answers of one streaming call to SubmissionService, made once."""
-        address = self._targets[SUBMISSION].current()
+        """The answers of one streaming call, made once; `path` is `/package.Service/Method`."""
+        targets = self._targets[path.split("/")[1]]
+        address = targets.current()
         method = self._channel(address).unary_stream(
             path, type(request).SerializeToString, reply.FromString
         )
@@ -56,7 +63,7 @@ class Transport:
             yield from stream
         except grpc.RpcError as error:
             found = refusal(error, address)
-            self._targets[SUBMISSION].failed(found)
+            targets.failed(found)
             raise found from error
         finally:
             stream.cancel()

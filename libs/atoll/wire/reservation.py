@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from atoll.api.reservation.v1 import reservation_pb2 as pb
+from atoll.core.model.booking import OccurrenceId
 from atoll.core.model.ids import ClusterName
 from atoll.core.model.reservation import (
     CandidateWindow,
@@ -14,6 +15,7 @@ from atoll.core.model.reservation import (
     OccurrenceState,
     Part,
     Reservation,
+    ReservationId,
     ReservationState,
 )
 from atoll.wire.booking import part_to_proto, share_from_proto
@@ -71,6 +73,24 @@ def occurrence_to_proto(occurrence: Occurrence) -> pb.Occurrence:
         started_at=occurrence.started_at,
         missing_devices=occurrence.missing_devices,
         used_device_hours=occurrence.used_device_hours,
+    )
+
+
+def occurrence_from_proto(proto: pb.Occurrence) -> Occurrence:
+    """The same back."""
+    return Occurrence(
+        id=OccurrenceId(proto.id),
+        reservation=ReservationId(proto.reservation_id),
+        name=proto.name,
+        start_at=proto.start_at,
+        end_at=proto.end_at,
+        state=phase_from_proto(proto.state),
+        parts=parts_from_proto(proto.parts),
+        start_local=proto.start_local,
+        message=proto.message,
+        started_at=proto.started_at,
+        missing_devices=proto.missing_devices,
+        used_device_hours=proto.used_device_hours,
     )
 
 
