@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from atoll.core.engine.bookings.warm import warm_calendar
 from atoll.core.engine.cycle import plan
 from atoll.core.engine.deadlines.warm import warm_book
 from atoll.core.engine.explain import explain
@@ -49,6 +50,7 @@ def warm() -> None:
     world.end_allocations([p.attempt for p in made.placements])
     _warm_preemption()
     _warm_reservations()
+    warm_calendar(snapshot)
     for number in range(1, 2 * len(_FORMS) + 1):
         pending = world.pending(JobId(number))
         if pending is not None:
