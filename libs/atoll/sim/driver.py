@@ -21,8 +21,10 @@ from atoll.core.model.job import Queue
 from atoll.core.model.plan import Eviction, GangPlacement, PendingJob, Plan, run_facts
 from atoll.core.policies.interfaces import Policies
 from atoll.core.state.ledger import Holding
+from atoll.core.state.run_times import ended_run
 from atoll.core.state.world import World
 from atoll.sim.fleet import Fleet, fragmentation, wanted_units
+from atoll.sim.foretelling import Foretelling
 from atoll.sim.record import Record
 from atoll.sim.service.clock import START
 from atoll.sim.typical import typical_tasks
@@ -56,6 +58,8 @@ class Driver:
     """Told how many jobs have ended."""
     sample_s: float = 0.0
     """Time between two samples; 0: as makes SAMPLES of them before the last submit."""
+    foretelling: Foretelling | None = None
+    """Whether, and how, jobs are told when they will start."""
     world: World = field(default_factory=World)
     record: Record = field(default_factory=Record)
     plans: int = 0
@@ -122,6 +126,8 @@ class Driver:
             units = wanted_units(work.spec, devices=devices)
             self.record.submit(number, work, at=work.at, units=units)
         self.world.upsert_pending([self._jobs[number] for number in arrived])
+        if self.foretelling is not None:
+            self.foretelling.arrived(arrived)
 
     def _is_due(self, attempt: AttemptId, how: str) -> bool:
         running = self._running.get(attempt)
@@ -146,6 +152,12 @@ class Driver:
         self.record.stop(
             attempt, "FINISHED", at=self._now, useful_s=useful, restart_s=running.restart_s
         )
+        placed = running.placement
+        limit_s = placed.request.terms.time_limit_s
+        ran_s = self._now - running.begun
+        self.world.run_times.note([
+            ended_run(placed.queue, placed.tasks, limit_s=limit_s, ran_s=ran_s)
+        ])
         self.record.move(job, "RUNNING", "SUCCEEDED")
         self.record.finish(job, at=self._now)
         self.world.dependency_done(job)
@@ -181,6 +193,8 @@ class Driver:
             self._carry_out(made)
             if len(made.placements) < self.limits.max_placements:
                 break
+        if self.foretelling is not None:
+            self.foretelling.look(self.world, self.policies, now=START + self._now)
         wakeup = self.world.next_wakeup(START + self._now)
         if wakeup is not None:
             self._push(wakeup - START, LOOKS, None)
@@ -207,6 +221,8 @@ class Driver:
             for each in placed
         ])
         self.world.remove_pending([each.job for each in placed])
+        if self.foretelling is not None:
+            self.foretelling.started([each.job for each in placed], now=START + self._now)
         for each in placed:
             self._start(each)
         self.world.stopping([eviction.attempt for eviction in made.evictions])

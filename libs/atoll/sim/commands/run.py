@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from atoll.adapters.system import SystemClock
+from atoll.core.engine.timeline.track_record import Coverage
 from atoll.core.model.errors import FieldViolation, InvalidInput
 from atoll.runtime import logs
 from atoll.sim import scenario as scenarios
@@ -36,6 +37,7 @@ def run(
     *,
     seed: int | None = None,
     fast: bool = False,
+    etas: bool = False,
     out: Path | None = None,
     plots: Path | None = None,
     story: Path | None = None,
@@ -51,6 +53,8 @@ def run(
             silent-agent, spot-revoked, storm.
         seed: In place of the scenario's.
         fast: Leave messages and faults out: only the core, stepped by its own plans.
+        etas: With `--fast`: tell waiting jobs when they start, and how far that held. Services do
+            so in any case.
         out: Folder to write jobs, runs and samples (Parquet) and the report (JSON) to.
         plots: Folder to draw utilisation, waits and fairness (PNG) to.
         story: File to write what happened to, one line each.
@@ -63,7 +67,10 @@ def run(
     works = works_of(given)
     begun = SystemClock().monotonic()
     with _progress(len(works)) as tick:
-        record, more, violation = _run(given, works, tick, fast=fast, story=story)
+        if fast:
+            record, more, violation = *_run_fast(given, works, tick, etas=etas), None
+        else:
+            record, more, violation = _run(given, works, tick, story=story)
     took_s = SystemClock().monotonic() - begun
     numbers = _numbers(given, record) | more
     _write(record, numbers, out=out, plots=plots)
@@ -77,12 +84,8 @@ def run(
 
 
 def _run(
-    given: Scenario, works: Sequence[Work], tick: Tick, *, fast: bool, story: Path | None
+    given: Scenario, works: Sequence[Work], tick: Tick, *, story: Path | None
 ) -> tuple[Record, dict[str, Any], Violation | None]:
-    if fast:
-        if given.faults:
-            raise InvalidInput((FieldViolation("faults", "need messages: leave `--fast` out"),))
-        return _run_fast(given, works, tick), {}, None
     with tempfile.TemporaryDirectory(
         prefix="atoll-sim-", dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None
     ) as folder:
@@ -92,9 +95,14 @@ def _run(
     return result.record, _seen(result), result.violation
 
 
-def _run_fast(given: Scenario, works: Sequence[Work], tick: Tick) -> Record:
+def _run_fast(
+    given: Scenario, works: Sequence[Work], tick: Tick, *, etas: bool
+) -> tuple[Record, dict[str, Any]]:
+    if given.faults:
+        raise InvalidInput((FieldViolation("faults", "need messages: leave `--fast` out"),))
     from atoll.sim.driver import Driver
     from atoll.sim.fleet import fleet
+    from atoll.sim.foretelling import Foretelling
     from atoll.sim.service import settings as told
 
     described = told.clusters(given)
@@ -112,8 +120,11 @@ def _run_fast(given: Scenario, works: Sequence[Work], tick: Tick) -> Record:
         queues=list(told.queues(given, works)),
         on_progress=ended,
         sample_s=given.sample,
+        foretelling=Foretelling() if etas else None,
     )
-    return driver.run([replace(work) for work in works])
+    record = driver.run([replace(work) for work in works])
+    foretelling = driver.foretelling
+    return record, _etas(foretelling.coverage()) if foretelling is not None else {}
 
 
 def _seen(result: Result) -> dict[str, Any]:
@@ -126,13 +137,12 @@ def _seen(result: Result) -> dict[str, Any]:
         "checks": result.checks,
         "events": result.turns,
         "terms": result.leaders,
-        **_etas(result),
+        **_etas(result.etas),
         "violation": None if violation is None else f"{violation.invariant}: {violation.what}",
     }
 
 
-def _etas(result: Result) -> dict[str, Any]:
-    told = result.etas
+def _etas(told: Coverage | None) -> dict[str, Any]:
     if told is None or not told.count:
         return {"eta_starts": 0}
     return {
