@@ -30,6 +30,7 @@ from atoll.core.model.plan import (
 )
 from atoll.core.model.resources import DeviceGrant, DeviceRequest, TaskShape
 from atoll.core.model.spec import Topology
+from atoll.core.policies.fair_share import FairShareSettings
 from atoll.core.policies.registry import policies
 from atoll.core.state.ledger import Holding
 from atoll.core.state.world import World
@@ -46,11 +47,18 @@ def gpus(
     return GangRequest((GroupRequest(tasks, tasks, (shape,)),), topology, terms=terms)
 
 
-def queue(name: str, deserved: int = 0, *, limit: int = 0, preempts: bool = True) -> Queue:
+def queue(
+    name: str, deserved: int = 0, *, limit: int = 0, weight: float = 1.0, preempts: bool = True
+) -> Queue:
     """`deserved` and `limit` in devices."""
     share = (("H100", deserved * 100),) if deserved else ()
     return Queue(
-        QueueName(name), Tenant(""), deserved=share, device_limit=limit * 100, preempts=preempts
+        QueueName(name),
+        Tenant(""),
+        weight=weight,
+        deserved=share,
+        device_limit=limit * 100,
+        preempts=preempts,
     )
 
 
@@ -62,6 +70,7 @@ class Shard:
     queues: tuple[Queue, ...] = ()
     now: float = 1000.0
     order: str = "priority_fifo"
+    shares: FairShareSettings | None = None
     world: World = field(default_factory=World)
     jobs: dict[JobId, PendingJob] = field(default_factory=dict)
     running: dict[JobId, AttemptId] = field(default_factory=dict)
@@ -106,7 +115,7 @@ class Shard:
         snapshot = self.world.freeze(self.now)
         made = plan(
             snapshot,
-            policies(order=self.order),
+            policies(order=self.order, shares=self.shares),
             now=self.now,
             rng=np.random.default_rng(0),
             limits=CycleLimits(max_explained=0),

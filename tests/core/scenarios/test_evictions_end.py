@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from atoll.core.model.plan import RunTerms
 from atoll.core.model.spec import Topology
+from atoll.core.policies.fair_share import FairShareSettings
 
 from . import claims
 from .claims import Shard, gpus, queue
@@ -43,11 +44,15 @@ class Claims(RuleBasedStateMachine):
         deserved=st.lists(st.integers(0, 4), min_size=5, max_size=5),
         order=st.sampled_from(("priority_fifo", "fair_share")),
         calm=st.booleans(),
+        rebalance=st.booleans(),
     )
-    def begin(self, count: int, deserved: list[int], order: str, calm: bool) -> None:
+    def begin(
+        self, *, count: int, deserved: list[int], order: str, calm: bool, rebalance: bool
+    ) -> None:
         names = ("a", "b", "c", "c.x", "d")
         made = [queue(n, d, preempts=not calm) for n, d in zip(names, deserved, strict=True)]
-        self.shard = Shard(claims.nodes(count, gpus=4), tuple(made), order=order)
+        shares = FairShareSettings(rebalance=rebalance)
+        self.shard = Shard(claims.nodes(count, gpus=4), tuple(made), order=order, shares=shares)
 
     @rule(
         name=st.sampled_from(LEAVES),

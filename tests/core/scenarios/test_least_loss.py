@@ -15,7 +15,7 @@ from atoll.core.policies.registry import VICTIMS, policies
 from atoll.core.state.ledger import Holding
 
 from . import claims
-from .claims import Shard, gpus
+from .claims import Shard, gpus, queue, stopped
 
 DEVICES = 4
 
@@ -91,3 +91,20 @@ def fits(nodes: int, held: list[Holding], need: tuple[int, int]) -> bool:
     for one in held:
         left[one.tasks[0].node] -= len(one.tasks[0].devices)
     return sum(free // size for free in left.values()) >= tasks
+
+
+def test_who_borrows_most_pays_first() -> None:
+    shard = Shard(claims.nodes(2), (queue("a", 4), queue("b", 4), queue("c", 8)))
+    much = [shard.submit("a", gpus(1)) for _ in range(11)]
+    shard.cycle()
+    shard.now += 1000
+    little = [shard.submit("b", gpus(1)) for _ in range(5)]
+    shard.cycle()
+    assert len(shard.running) == 16
+    shard.now += 100
+    shard.submit("c", gpus(2))
+    # Those of b began later, so that less would be lost; but a holds nearly thrice its share.
+    made = shard.cycle()
+    assert len(made.evictions) == 2
+    assert set(stopped(made)) <= set(much[4:])
+    assert not set(stopped(made)) & set(little)

@@ -174,10 +174,7 @@ class _Cycle:
 
     def let_in(self, most: int) -> int:
         """Place up to `most` jobs in bookings that are open to them; how many."""
-        if not self.masks.bookings:
-            return 0
-        line = self.lineup.line
-        return self.passes.let_in(in_order(line, line.next < line.end), self._charge, most)
+        return self.passes.let_in(self._charge, most)
 
     def slip_in(self) -> None:
         """Start what ends before what is kept for others is needed, and beside bookings."""
@@ -196,7 +193,7 @@ class _Cycle:
 
     def preempt(self, limits: CycleLimits) -> Preempted:
         """Find victims for those that found no place."""
-        blocked = [Blocked(group, int(self.lineup.line.next[group])) for group in self._blocked()]
+        blocked = [Blocked(g, int(self.lineup.line.next[g])) for g in self._blocked()]
         booked = stops(
             self.passes,
             self.policies,
@@ -212,10 +209,11 @@ class _Cycle:
             scoring=self.scoring,
             quota=self.lineup.quota,
             holds=firm(self.masks.bookings, (*self.holds, *booked.holds)),
+            between=self.lineup.between,
         )
         job = self.snapshot.queue.job
-        left = [each for each in blocked if each.group not in booked.groups]
-        alone = [each for each in left if JobId(int(job[each.job])) not in limits.spared]
+        others = (each for each in blocked if each.group not in booked.groups)
+        alone = [each for each in others if JobId(int(job[each.job])) not in limits.spared]
         found = preemption.run(alone, most=limits.max_preemptors, bind_s=limits.bind_s)
         return found.beside(booked.evictions, booked.holds, booked.groups)
 

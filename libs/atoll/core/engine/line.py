@@ -18,7 +18,7 @@ from atoll.core.engine.ranking import ranked
 from atoll.core.engine.run_kernels import OUTSIDE, WAITING, Gangs, Quota
 from atoll.core.engine.scoring import SLICES_PER_DEVICE
 from atoll.core.model.plan import GangRequest
-from atoll.core.policies.interfaces import Patience, Policies, Ranks
+from atoll.core.policies.interfaces import Patience, Policies, Ranks, Standing
 from atoll.core.state.columns import SHAPE_SHARES
 from atoll.core.state.snapshot import ClassView, Snapshot
 
@@ -60,6 +60,8 @@ class Lineup:
     gangs: Gangs
     quota: Quota
     patience: Patience
+    between: Standing | None
+    """How borrowers are compared who give way to each other; None: they do not."""
     columns: tuple[Wanted, ...]
     """What the board needs; `line.column` holds places in this until `point_to`."""
     lanes: tuple[WantedLane, ...]
@@ -80,7 +82,8 @@ def line_up(
     quota = Quota(limits.kind, limits.used.copy(), limits.limit)
     gangs = _gangs(snapshot, columns, asked)
     wanted, lanes = tuple(asked.wanted), tuple(asked.lanes)
-    return Lineup(snapshot, line, queues, gangs, quota, ranks.patience, wanted, lanes)
+    between = ranks.standing if ranks.rebalances else None
+    return Lineup(snapshot, line, queues, gangs, quota, ranks.patience, between, wanted, lanes)
 
 
 def point_to(lineup: Lineup, ready: Ready) -> None:

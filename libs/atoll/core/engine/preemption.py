@@ -12,9 +12,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from atoll.core.engine.asks import amounts, kinds_of
 from atoll.core.engine.ground import Ask
 from atoll.core.engine.limits import units_left
 from atoll.core.engine.masks import Masks
+from atoll.core.engine.rebalancing import Rebalancing
 from atoll.core.engine.rights import Rights, placed_by_queue
 from atoll.core.engine.run_kernels import Quota
 from atoll.core.engine.score_kernels import Scoring
@@ -22,8 +24,7 @@ from atoll.core.engine.victims import Choice, Offer, choose
 from atoll.core.model.ids import AttemptId, JobId
 from atoll.core.model.lifecycle import StopCause
 from atoll.core.model.plan import Eviction, Nomination
-from atoll.core.model.resources import ANY_KIND
-from atoll.core.policies.interfaces import Policies
+from atoll.core.policies.interfaces import Policies, Standing
 from atoll.core.state.columns import Nodes, scratch_copy
 from atoll.core.state.holds import Hold
 from atoll.core.state.ledger import flatten
@@ -62,12 +63,9 @@ class Preempted:
         self, evictions: Sequence[Eviction], holds: Sequence[Hold], groups: Iterable[int]
     ) -> "Preempted":
         """The same with what was stopped before, what is held then, and for which classes."""
-        return Preempted(
-            [*evictions, *self.evictions],
-            [*(hold.nomination for hold in holds), *self.nominations],
-            self.released,
-            self.again | set(groups),
-        )
+        held = [*(hold.nomination for hold in holds), *self.nominations]
+        again = self.again | set(groups)
+        return Preempted([*evictions, *self.evictions], held, self.released, again)
 
 
 class Preemption:
@@ -83,8 +81,9 @@ class Preemption:
         scoring: Scoring,
         quota: Quota,
         holds: Sequence[Hold],
+        between: Standing | None = None,
     ) -> None:
-        """`holds`: those whose jobs have not started in this cycle."""
+        """`holds`: of jobs that have not started; `between`: how borrowers are compared."""
         self.snapshot = snapshot
         self.policies = policies
         self.masks = masks
@@ -92,6 +91,7 @@ class Preemption:
         self.statement = statement
         self.used = quota.used.copy()
         self.holds = {hold.job.id: hold for hold in holds}
+        self.between = between
         self.result = Preempted()
         self.bind_s = 0.0
 
@@ -137,6 +137,8 @@ class Preemption:
     def _may_stop_anybody(self, view: ClassView) -> bool:
         if view.request.terms.preempts and self.lowest < view.priority:
             return True
+        if self.between is not None:
+            return True
         if not self.snapshot.shares.deserved.any():
             return False
         depths = range(1, len(self.rights.chain(view.vertex)))
@@ -152,19 +154,29 @@ class Preemption:
                 self._settle(each, slots[found.victims], found)
                 return
             if not candidates.strict.any():
-                return
+                break
+        if self.between is not None:
+            self._rebalance(each, ask, Rebalancing(self.rights, self.between))
+
+    def _rebalance(self, each: Blocked, ask: Ask, rebalancing: Rebalancing) -> None:
+        view, asked = ask.view, self._amounts(ask.view)
+        slots = rebalancing.candidates(view, asked)
+        found = self._choose(view, ask, slots)
+        if found is not None and rebalancing.accepts(view, slots[found.victims], asked):
+            self._settle(each, slots[found.victims], found)
 
     def _choose(self, view: ClassView, ask: Ask, slots: Ints) -> Choice | None:
-        running = self.snapshot.running
-        amounts = self._amounts(view)
-        wanted = self.rights.units[slots][:, self._kinds(view)].sum(axis=1)
+        running, victims = self.snapshot.running, self.policies.victims
+        asked, cost = self._amounts(view), victims.costs(running, slots, now=self.masks.now)
+        kinds = kinds_of(view, self.snapshot, len(asked))
+        wanted = self.rights.units[slots][:, kinds].sum(axis=1)
         offer = Offer(
             uses=self._uses(slots),
-            cost=self.policies.victims.costs(running, slots, now=self.masks.now),
+            cost=cost * self.rights.excess(view, slots) ** -victims.excess,
             freed=np.maximum(wanted.astype(np.float64), 1.0),
             asked=least_units(view.request),
             units_left=lambda gone: self._units_left(view, slots[gone]),
-            sound=lambda gone: self.rights.stays_inside(view, slots[gone], amounts),
+            sound=lambda gone: self.rights.stays_inside(view, slots[gone], asked),
         )
         part = replace(self.snapshot, nodes=self._inherited(view))
         return choose(part, self.scoring, ask=ask, offer=offer)
@@ -252,11 +264,10 @@ class Preemption:
         return gone
 
     def _charge(self, view: ClassView, victims: Ints) -> None:
-        limits = self.snapshot.limits
-        amounts = self._amounts(view)
+        limits, asked = self.snapshot.limits, self._amounts(view)
         for number in range(len(limits.limit)):
             if number in view.limits:
-                self.used[number] += _of_kind(amounts, int(limits.kind[number]))
+                self.used[number] += _of_kind(asked, int(limits.kind[number]))
             self.used[number] -= self._freed(number, victims)
 
     def _units_left(self, view: ClassView, victims: Ints) -> int:
@@ -272,19 +283,7 @@ class Preemption:
         return _of_kind(self.rights.units[below].sum(axis=0), int(limits.kind[number]))
 
     def _amounts(self, view: ClassView) -> Ints:
-        amounts = np.zeros(self.rights.held.shape[1], np.int64)
-        for kind, units in view.need.devices:
-            if 0 <= kind < len(amounts):
-                amounts[kind] += units
-        return amounts
-
-    def _kinds(self, view: ClassView) -> Bools:
-        """(K) device kinds of which the job may take some, by any alternative."""
-        shapes = [shape for group in view.request.groups for shape in group.shapes]
-        names = {shape.device.kind for shape in shapes if shape.device}
-        kinds = np.zeros(self.rights.held.shape[1], np.bool_)
-        kinds[[number for name, number in self.snapshot.kinds.items() if name in names]] = True
-        return kinds | (ANY_KIND in names)
+        return amounts(view, self.rights.held.shape[1])
 
     def _uses(self, slots: Ints) -> Uses:
         return uses_of(self.snapshot.running.tasks, slots, self.snapshot.nodes)

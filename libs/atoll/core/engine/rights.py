@@ -18,6 +18,7 @@ priority. Capacity bounds both.
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +29,11 @@ from atoll.core.state.snapshot import ClassView, Snapshot
 from atoll.core.state.statement import Statement
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 NOWHERE = -1
+MOST_EXCESS: Final = 4.0
+"""More is not told apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,7 @@ class Rights:
     def may_claim(self, view: ClassView, depth: int) -> Ints:
         """Device kinds in which a class's next job is inside quota at a depth; none: it is not."""
         vertex = self.chain(view.vertex)[depth]
-        left = self._deserved[vertex] - self.held[vertex]
+        left = self.deserved[vertex] - self.held[vertex]
         asked = view.need.devices
         if not asked:
             return np.zeros(0, np.int64)
@@ -90,7 +94,7 @@ class Rights:
             if not self._inside[depth, below].any():
                 continue
             held = self.held[chain[depth]] - self.units[below].sum(axis=0) + amounts
-            if (held > self._deserved[chain[depth]])[amounts > 0].any():
+            if (held > self.deserved[chain[depth]])[amounts > 0].any():
                 return False
         return True
 
@@ -99,6 +103,34 @@ class Rights:
         vertex = self.snapshot.shares.vertex(queue)
         below: Bools = (self._above[:, slots] == vertex).any(axis=0)
         return below
+
+    def excess(self, view: ClassView, slots: Ints) -> Floats:
+        """(S) how many times what it deserves each run's queue holds, 1 to MOST_EXCESS.
+
+        Of the kind of which it is most; the queue is that where it and the class's part.
+        """
+        vertex = self.siblings(view)[slots]
+        times = self.held[vertex] / np.maximum(self.deserved[vertex], 1)
+        most = np.where(self.units[slots] > 0, times, 1.0).max(axis=1, initial=1.0)
+        excess: Floats = np.clip(most, 1.0, MOST_EXCESS)
+        return excess
+
+    def siblings(self, view: ClassView) -> Ints:
+        """(slots) each run's queue, or the one above it, that parts from the class's."""
+        level = np.minimum(self._parting(self.chain(view.vertex)), self._depth)
+        siblings: Ints = self._above[level, np.arange(len(level))]
+        return siblings
+
+    def may_give_way(self, view: ClassView) -> Bools:
+        """(slots) runs borrowed below where their queue parts from the class's, not above it."""
+        chain = self.chain(view.vertex)
+        parting, runs = self._parting(chain), self.snapshot.running.runs
+        part = (parting < len(chain)) & (parting <= self._depth)
+        below = np.arange(len(self._inside))[:, None] >= parting
+        borrowed = ~np.logical_or.reduce(self._inside & below, axis=0)
+        lower = (runs.priority <= view.priority) & self._preempts(view)
+        may: Bools = part & borrowed & lower & self._free_to_stop()
+        return may
 
     def stop(self, slots: Ints) -> None:
         """Runs are stopped: what they hold does not count any more."""
@@ -185,15 +217,16 @@ class Rights:
         before[1:] = total[begins[1:] - 1]
         sizes = np.diff(np.append(begins, len(ordered)))
         total -= np.repeat(before, sizes, axis=0)
-        within = (total <= self._deserved[ordered]) | (units == 0)
+        within = (total <= self.deserved[ordered]) | (units == 0)
         # Work without devices is of no kind's quota; it is inside wherever something is deserved.
-        within &= (self._deserved[ordered] > 0).any(axis=1)[:, None]
+        within &= (self.deserved[ordered] > 0).any(axis=1)[:, None]
         inside = np.zeros(len(slots), np.bool_)
         inside[order] = within.all(axis=1)
         return inside
 
     @cached_property
-    def _deserved(self) -> Ints:
+    def deserved(self) -> Ints:
+        """(V, K), in 1/56 block."""
         deserved, wide = self.snapshot.shares.deserved, self.held.shape[1]
         return np.pad(deserved, ((0, 0), (0, wide - deserved.shape[1])))
 

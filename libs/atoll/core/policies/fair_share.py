@@ -56,6 +56,9 @@ class FairShareSettings:
     """Seconds gained by each time it was stopped for others."""
     patience: Patience = field(default_factory=lambda: Patience(after_s=6 * HOUR_S))
     """When nodes are cleared for a gang."""
+    rebalance: bool = False
+    """Of two queues that borrow, the one with more gives way to the other's job, if even with
+    that job the larger of the two is smaller than before."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for what would make no order."""
@@ -82,7 +85,7 @@ class FairShare:
         gained = sum(gains(shown_jobs(snapshot), settings, now=now).values())
         standing = standing_of(snapshot, settings) if settings.shares else None
         key = -np.asarray(gained, np.float64)
-        return Ranks(outer, -priority, key, standing, settings.patience)
+        return Ranks(outer, -priority, key, standing, settings.patience, settings.rebalance)
 
 
 class Jobs(NamedTuple):

@@ -159,6 +159,8 @@ class Ranks:
     standing: Standing | None = None
     """None: queues do not count, all jobs are as of one."""
     patience: Patience = Patience()
+    rebalances: bool = False
+    """Borrowers give way to each other, by `standing`."""
 
 
 class QueueOrder(Protocol):
@@ -201,6 +203,14 @@ class Score(Protocol):
 
 class VictimOrder(Protocol):
     """What it costs to stop running work."""
+
+    @property
+    def excess(self) -> float:
+        """How much sooner those are stopped whose queue holds more than it deserves.
+
+        Work of a queue with twice what it deserves costs 2^-excess of what `costs` says.
+        """
+        ...
 
     def costs(
         self, running: Running, slots: NDArray[np.int64], *, now: float

@@ -1,5 +1,7 @@
 """What it costs to stop running work, so that the cheapest is stopped."""
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,8 +25,10 @@ class MinimalLoss:
 
     devices x (now - last checkpoint) + devices x (checkpoint + restart), and more for a run
     that would miss its deadline, and for one that was stopped before. The grace is the time
-    in which it saves its work.
+    in which it saves its work. Who borrows most pays first.
     """
+
+    excess: Final = 8.0
 
     def costs(self, running: Running, slots: Slots, *, now: float) -> Floats:
         """(S) above 0, in device-seconds."""
@@ -37,6 +41,8 @@ class MinimalLoss:
 
 class Goodput:
     """Device-seconds that are not useful: work done again, saved and loaded; nothing else."""
+
+    excess: Final = 0.0
 
     def costs(self, running: Running, slots: Slots, *, now: float) -> Floats:
         """(S) above 0, in device-seconds."""
