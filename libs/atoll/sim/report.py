@@ -20,7 +20,7 @@ SHORTEST_S: Final = 10.0
 """Bounded slowdown takes no job for shorter than this."""
 QUANTILES: Final = (50, 90, 99)
 NAMES: Final = ("p50", "p90", "p99")
-EVICTED: Final = frozenset({"PREEMPTED", "PREEMPT", "DRAIN"})
+EVICTED: Final = frozenset({"PREEMPTED", "PREEMPT", "BOOKING", "DRAIN"})
 BROKEN: Final = frozenset({"NODE_DIED", "GUARD"})
 
 

@@ -218,7 +218,6 @@ class Candidate:
         Reading the fence waits for a commit that is still under way. Whatever else went wrong
         (a cursor that is too old, a plan that the store refused), rows are the truth.
         """
-        log.warning("loading anew", code=error.code, error=str(error))
         try:
             fence = await self._store.read_fence(leader.shard)
         except NOTHING_HAPPENED:
@@ -228,6 +227,10 @@ class Candidate:
             return
         if fence.epoch != leader.fence.epoch:
             raise StaleEpoch from error
+        if await leader.take_bookings(fence):
+            self._alarm.ring()
+            return
+        log.warning("loading anew", code=error.code, error=str(error))
         telemetry.RELOADS.inc()
         with suppress(*NOTHING_HAPPENED):
             renewed = await resume(

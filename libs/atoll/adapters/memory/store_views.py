@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 
 from atoll.adapters.memory.store_events import cursor_at, expired, position
 from atoll.adapters.memory.store_rows import MemoryDatabase, Refused, Tables
-from atoll.core.model.booking import OccurrenceId, Window
+from atoll.core.model.booking import OccurrenceId, Window, marks_of
 from atoll.core.model.ids import QueueName, ShardId, job_of
 from atoll.core.model.job import Attempt, Job
 from atoll.core.model.lifecycle import TERMINAL_ATTEMPT, AttemptState
@@ -147,6 +147,7 @@ def _job_view(job: Job) -> JobView:
         attempt=job.attempt,
         placed_at=job.placed_at,
         accepted_at=job.accepted_at,
+        marks=marks_of(job.principal, job.spec.labels),
     )
 
 
@@ -181,5 +182,7 @@ def _attempt_view(tables: Tables, attempt: Attempt) -> AttemptView:
                 request.terms, job.preemptions, started_at=attempt.created_at
             ),
             apart=request.anti_affinity,
+            reservation=request.reservation,
+            marks=marks_of(job.principal, job.spec.labels),
         ),
     )

@@ -1,6 +1,7 @@
 """Placement's side of the store."""
 
 import contextlib
+import json
 from collections.abc import AsyncIterator, Iterable
 from typing import Final
 
@@ -17,10 +18,12 @@ from atoll.adapters.postgres.sql import Record
 from atoll.adapters.postgres.views import (
     PAST_ATTEMPTS,
     attempt_view,
+    job_marks,
     read_all,
     read_changed,
     read_changes,
 )
+from atoll.core.model.booking import Owners
 from atoll.core.model.errors import StaleEpoch
 from atoll.core.model.ids import Epoch, JobId, ShardId
 from atoll.core.model.inventory import Cluster
@@ -29,6 +32,12 @@ from atoll.ports.store.common import Allocation, Cursor, Fence
 from atoll.ports.store.placement import AttemptView, PlacementTx, ShardDelta
 from atoll.runtime import failpoints
 
+MARKED: Final = """
+SELECT j.id, j.principal, j.labels FROM jobs j
+WHERE j.shard = $1 AND j.outcome IS NULL AND (j.principal = ANY($2::text[])
+    OR EXISTS (SELECT 1 FROM unnest($3::text[]) AS l(label) WHERE j.labels @> l.label::jsonb))
+ORDER BY j.id
+"""
 FENCE_COLUMNS: Final = "id, epoch_generation, epoch_revision, commit_seq, booking_rev"
 TAKE_OVER: Final = f"""
 INSERT INTO shards AS s (id, epoch_generation, epoch_revision) VALUES ($1, $2, $3)
@@ -99,6 +108,13 @@ class PostgresPlacementStore:
         async with self._database.reading() as sql:
             rows = await sql.rows(f"{CLUSTERS} WHERE c.shard = $1 ORDER BY c.name", shard)
         return [cluster_from(row) for row in rows]
+
+    async def marked(self, shard: ShardId, owners: Owners) -> dict[JobId, tuple[str, ...]]:
+        """All marks of those live jobs that have one of the owners' users or labels."""
+        labels = [json.dumps({key: value}) for key, value in owners.labels]
+        async with self._database.reading() as sql:
+            rows = await sql.rows(MARKED, shard, list(owners.users), labels)
+        return {JobId(row["id"]): job_marks(row["principal"], row["labels"]) for row in rows}
 
     @contextlib.asynccontextmanager
     async def begin(self) -> AsyncIterator[PlacementTx]:

@@ -1,9 +1,11 @@
 """The shard as the leader sees it: all of it, or what changed since a cursor."""
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, TypeVar
 
 from atoll.adapters.postgres.cluster_rows import (
@@ -18,6 +20,7 @@ from atoll.adapters.postgres.cursors import CHANGES_KEPT_S, HERE, MARGIN_S, Posi
 from atoll.adapters.postgres.rows import ATTEMPT_COLUMNS, JOB_STATES, JOB_WISHES, attempt_from
 from atoll.adapters.postgres.sql import CHUNK_ROWS, Chunks, Record, Sql
 from atoll.adapters.postgres.windows import LIVE_WINDOWS, read_windows, window_from
+from atoll.core.model.booking import marks_of
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId, QueueName, ShardId, job_of
 from atoll.core.model.inventory import Avoidance
 from atoll.core.model.messages import ChangeKind
@@ -31,12 +34,12 @@ T = TypeVar("T")
 JOB_VIEWS: Final = """
 SELECT j.id, j.revision, j.queue, j.priority, j.submitted_at, j.shape, j.attempts, j.begin_at,
     j.depends_on, j.trace, j.deadline_at, j.guaranteed, j.preemptions, j.state, j.wish, j.attempt,
-    j.placed_at, j.accepted_at
+    j.placed_at, j.accepted_at, j.principal, j.labels
 FROM jobs j
 """
 ATTEMPT_VIEWS: Final = f"""
 SELECT {ATTEMPT_COLUMNS}, a.suspects, a.rejected_inventory, j.queue, j.wish AS job_wish, j.shape,
-    j.priority, j.submitted_at, j.deadline_at, j.guaranteed, j.preemptions
+    j.priority, j.submitted_at, j.deadline_at, j.guaranteed, j.preemptions, j.principal, j.labels
 FROM attempts a JOIN jobs j ON j.id = a.id >> 16
 """
 LIVE_JOBS: Final = f"{JOB_VIEWS} WHERE j.shard = $1 AND j.outcome IS NULL ORDER BY j.id"
@@ -169,6 +172,7 @@ def job_view(row: Record) -> JobView:
     (
         job, revision, queue, priority, submitted_at, shape, attempts, begin_at, depends_on, trace,
         deadline_at, guaranteed, preemptions, state, wish, attempt, placed_at, accepted_at,
+        principal, labels,
     ) = row  # fmt: skip
     pending = PendingJob(
         id=JobId(job),
@@ -192,6 +196,7 @@ def job_view(row: Record) -> JobView:
         attempt=attempt,
         placed_at=placed_at,
         accepted_at=accepted_at,
+        marks=job_marks(principal, labels),
     )
 
 
@@ -220,8 +225,16 @@ def attempt_view(row: Record) -> AttemptView:
                 request.terms, row["preemptions"], started_at=attempt.created_at
             ),
             apart=request.anti_affinity,
+            reservation=request.reservation,
+            marks=job_marks(row["principal"], row["labels"]),
         ),
     )
+
+
+@lru_cache(maxsize=1 << 16)
+def job_marks(principal: str, labels: str) -> tuple[str, ...]:
+    """All marks of a job; `labels` as JSON. Jobs have few different ones."""
+    return marks_of(principal, json.loads(labels).items() if labels != "{}" else ())
 
 
 async def _forecasts(sql: Sql, shard: ShardId) -> str:

@@ -6,7 +6,7 @@ fit; until `bind_before` its start they may move to other nodes.
 """
 
 import enum
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final, NewType
 
@@ -66,6 +66,11 @@ def user_mark(user: str) -> str:
 def label_mark(key: str, value: str) -> str:
     """The mark of jobs with a label."""
     return f"label:{key}={value}"
+
+
+def marks_of(user: str, labels: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """All marks of a job; sorted."""
+    return tuple(sorted([user_mark(user), *(label_mark(key, value) for key, value in labels)]))
 
 
 class OnEnd(enum.StrEnum):

@@ -143,7 +143,8 @@ def _moved_job(job: Job, attempt: Attempt, event: JobEvent | None, *, now: float
 
 
 def _was_preempted(attempt: Attempt, event: JobEvent) -> bool:
-    return event is JobEvent.REQUEUED and attempt.cause is StopCause.PREEMPT
+    others = (StopCause.PREEMPT, StopCause.BOOKING)
+    return event is JobEvent.REQUEUED and attempt.cause in others
 
 
 def _job_reason(attempt: Attempt, event: JobEvent) -> ReasonCode | None:
@@ -155,6 +156,8 @@ def _job_reason(attempt: Attempt, event: JobEvent) -> ReasonCode | None:
         return ReasonCode.BIND_DEADLINE
     if attempt.cause is StopCause.PREEMPT:
         return ReasonCode.PREEMPTED
+    if attempt.cause is StopCause.BOOKING:
+        return ReasonCode.STOPPED_FOR_BOOKING
     if attempt.reason is None and event in (JobEvent.FAILED, JobEvent.RETRIED):
         return ReasonCode.EXIT_NONZERO
     return attempt.reason

@@ -5,7 +5,7 @@ or freezes. A snapshot, once taken, is independent of it.
 """
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -93,6 +93,20 @@ class World(Backlog):
         if held is not None and held.tasks != tasks:
             self.end_allocations([attempt])
             self.add_allocations([replace(held, tasks=tasks)])
+
+    def mark(self, marks: Mapping[JobId, tuple[str, ...]]) -> None:
+        """Let bookings know jobs by some marks, queued and running ones."""
+        queued = (self._queue.get(job) for job in sorted(marks))
+        self.upsert_pending([
+            replace(job, request=replace(job.request, marks=marks[job.id]))
+            for job in queued
+            if job is not None and job.request.marks != marks[job.id]
+        ])
+        for held in [h for a, h in self.ledger.holdings.items() if job_of(a) in marks]:
+            if held.run is not None and held.run.marks != marks[job_of(held.attempt)]:
+                run = replace(held.run, marks=marks[held.run.job])
+                self.end_allocations([held.attempt])
+                self.add_allocations([replace(held, run=run)])
 
     def stopping(self, attempts: Iterable[AttemptId]) -> None:
         """Attempts were told to stop: what they hold will come free."""

@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from atoll.core.model.booking import OccurrenceId, Window
+from atoll.core.model.booking import OccurrenceId, Owners, Window
 from atoll.core.model.ids import AttemptId, ClusterName, Epoch, JobId, NodeId, QueueName, ShardId
 from atoll.core.model.inventory import Avoidance, Cluster, ClusterState, Node
 from atoll.core.model.job import Attempt, Queue
@@ -25,6 +25,8 @@ class JobView:
     attempt: AttemptId | None
     placed_at: float = 0.0
     accepted_at: float = 0.0
+    marks: tuple[str, ...] = ()
+    """All by which bookings may know it; those in its request are fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +166,10 @@ class PlacementStore(Protocol):
 
     async def heartbeats(self, shard: ShardId) -> list[Cluster]:
         """All clusters of the shard with their sessions' counters and `last_seen`, by name."""
+        ...
+
+    async def marked(self, shard: ShardId, owners: Owners) -> dict[JobId, tuple[str, ...]]:
+        """All marks of those live jobs that have one of the owners' users or labels."""
         ...
 
     def begin(self) -> AbstractAsyncContextManager[PlacementTx]:

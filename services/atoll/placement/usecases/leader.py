@@ -11,6 +11,7 @@ import numpy as np
 from atoll.core.engine.cycle import CycleLimits
 from atoll.core.engine.deadlines.making_room import Borrowed, plan_with
 from atoll.core.engine.verify import verify
+from atoll.core.model.errors import DomainError
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, ShardId
 from atoll.core.model.inventory import ClusterState
 from atoll.core.model.lifecycle import JobState
@@ -68,6 +69,8 @@ class Counters:
     """Changes of size of running attempts."""
     dropped: int = 0
     lost: int = 0
+    rebooked: int = 0
+    """Times that bookings changed under a plan or before one."""
 
 
 @dataclass(slots=True)
@@ -101,10 +104,34 @@ class Leader:
 
     async def catch_up(self) -> None:
         """Learn what changed since the last look, and act on refusals and ended dependencies."""
+        absorbed = await self._learn()
+        if absorbed.rebooked:
+            await self.take_bookings(await self.store.read_fence(self.shard))
+
+    async def take_bookings(self, fence: Fence) -> bool:
+        """Go on under a fence as it stands, if only bookings have changed since the last commit.
+
+        What they are is learnt after the fence is read, so all that it knows of is known then.
+        """
+        same = replace(fence, booking_rev=self.fence.booking_rev) == self.fence
+        if not same or fence == self.fence:
+            return False
+        self.counters.rebooked += 1
+        # The steps that follow from what is learnt commit under it, too.
+        self.fence = fence
+        try:
+            await self._learn()
+        except DomainError:
+            # Whatever it is, everything is to be loaded anew.
+            return False
+        return True
+
+    async def _learn(self) -> Absorbed:
         delta = await self.store.catch_up(self.shard, self.cursor)
         absorbed = self.memory.absorb(delta, now=self.clock.monotonic())
         self.cursor = delta.cursor
         await self.act_on(absorbed)
+        return absorbed
 
     async def act_on(self, absorbed: Absorbed) -> None:
         """Remember refusals; let jobs go on whose dependencies ended, or end them."""
@@ -115,6 +142,10 @@ class Leader:
         if absorbed.new_needs:
             states |= await self.store.job_states(absorbed.new_needs)
         await self.settle(states)
+        owners = absorbed.new_owners
+        if not owners.nobody:
+            found = await self.store.marked(self.shard, owners)
+            self.memory.world.mark(self.memory.marks.of(found))
 
     async def note(self, rejections: Sequence[Rejection]) -> None:
         """Mark nodes that refused, and avoid who refuses again and again."""

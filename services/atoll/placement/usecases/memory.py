@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from atoll.core.engine.memo import Memo
+from atoll.core.model.booking import Owners
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, QueueName
 from atoll.core.model.inventory import Cluster
 from atoll.core.model.job import Attempt, Queue
@@ -19,6 +20,7 @@ from atoll.core.model.lifecycle import (
 from atoll.core.model.plan import GangPlacement, Nomination, Resize, run_facts, shape_key
 from atoll.core.state.ledger import Holding
 from atoll.core.state.world import World
+from atoll.placement.usecases.bookings import MarkBook
 from atoll.placement.usecases.commit import Placed
 from atoll.placement.usecases.dependencies import Dependencies, Settled
 from atoll.placement.usecases.foresight import runs_of
@@ -47,6 +49,10 @@ class Absorbed:
     new_needs: set[JobId] = field(default_factory=set)
     """Jobs that newly seen jobs wait for; their states are not known yet."""
     ended: dict[JobId, JobState] = field(default_factory=dict)
+    new_owners: Owners = field(default_factory=Owners)
+    """Users and labels that a booking is for and none was before: known jobs may be theirs."""
+    rebooked: bool = False
+    """Bookings have changed."""
 
 
 @dataclass(slots=True)
@@ -67,6 +73,7 @@ class LeaderMemory:
     """What plans keep of earlier ones over the same world."""
     newcomers: Newcomers = field(default_factory=Newcomers)
     sizes: SizeBook = field(default_factory=SizeBook)
+    marks: MarkBook = field(default_factory=MarkBook)
     promised: set[AttemptId] = field(default_factory=set)
     """Live attempts of jobs whose deadline was guaranteed."""
     _held: set[JobId] = field(default_factory=set)
@@ -80,6 +87,7 @@ class LeaderMemory:
         self.put_clusters(delta.clusters)
         self.world.upsert_nodes(delta.nodes)
         self._put_queues(delta)
+        self._put_windows(delta, absorbed)
         # Ended attempts give back what they held before anybody asks for it.
         self._absorb_ended(delta.attempts, absorbed)
         self._absorb_live(delta.attempts, now=now)
@@ -95,6 +103,13 @@ class LeaderMemory:
         self.queues.update((queue.name, queue) for queue in delta.queues)
         for name in delta.queues_gone:
             self.queues.pop(name, None)
+
+    def _put_windows(self, delta: ShardDelta, absorbed: Absorbed) -> None:
+        absorbed.rebooked = bool(delta.windows or delta.windows_gone)
+        if absorbed.rebooked:
+            absorbed.new_owners = self.marks.ask(delta.windows)
+            self.world.drop_windows(delta.windows_gone)
+            self.world.put_windows(delta.windows)
 
     def put_clusters(self, clusters: Iterable[Cluster]) -> None:
         """Take in clusters as they stand now."""
@@ -227,7 +242,9 @@ class LeaderMemory:
     def _absorb_jobs(self, views: Sequence[JobView], absorbed: Absorbed) -> None:
         gone = [v.pending.id for v in views if v.state is not JobState.QUEUED]
         self.world.remove_pending(gone)
-        queued = [v.pending for v in views if v.state is JobState.QUEUED]
+        queued = [
+            self.marks.marked(v.pending, v.marks) for v in views if v.state is JobState.QUEUED
+        ]
         absorbed.new_needs.update(self.world.upsert_pending(queued))
         self.newcomers.enter(queued)
         for view in views:
