@@ -48,6 +48,8 @@ class Booked:
     pinned: bool = False
     running: bool = False
     flexible: Flexible | None = None
+    missing: int = 0
+    """Devices, or whole nodes, that it lacks because theirs failed."""
 
 
 def booked_of(reservation: Reservation, occurrence: Occurrence, *, running: bool) -> Booked:
@@ -67,6 +69,7 @@ def booked_of(reservation: Reservation, occurrence: Occurrence, *, running: bool
         pinned=spec.pinned,
         running=running,
         flexible=spec.when.flexible,
+        missing=occurrence.missing_devices,
     )
 
 

@@ -85,7 +85,7 @@ class Fitter:
         pools, chooser = self._pools, self._chooser
         if len(pools) <= 1:
             return list(pools)
-        chooser.room(np.unique(np.concatenate([pool.rows for pool in pools])), [span], view)
+        chooser.room(np.concatenate([pool.rows for pool in pools]), [span], view)
         found = []
         for at, pool in enumerate(pools):
             free = [int(chooser.free(need).sum()) for need in pool.needs]

@@ -22,7 +22,7 @@ def rebind(diary: Diary, booked: Booked, *, now: float) -> Rebound:
     """The place of a window when everything of it that failed is replaced as far as possible."""
     terrain = diary.terrain
     kept = _kept(terrain, booked.parts, nobody=booked.nobody)
-    if kept == booked.parts:
+    if kept == booked.parts and not booked.missing:
         return Rebound(booked.parts, 0, False)
     lost = _Lost(diary, booked, kept, (max(now, booked.start), booked.end))
     parts = kept if booked.pinned else lost.anew() or lost.patched()

@@ -2,7 +2,7 @@
 
 import enum
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -25,6 +25,7 @@ from atoll.core.state.shape_table import shapes_of
 Ints = NDArray[np.int64]
 NO_KIND: Final = 1 << 20
 """Number of a kind that no device has."""
+_NO_ROWS: Final = np.zeros(0, np.int64)
 
 
 class Sort(enum.Enum):
@@ -119,8 +120,10 @@ def _for_amounts(terrain: Terrain, what: What) -> Iterator[Pool]:
     places = [(name, rows) for name, rows in places if len(rows)]
     if what.split and len(places) > 1:
         places.append((ClusterName(""), np.sort(np.concatenate([rows for _, rows in places]))))
+    # A hundred clusters are asked for the same.
+    needs = [units_need(terrain, amount, _NO_ROWS) for amount in amounts]
     for name, rows in places:
-        yield Pool(name, tuple(units_need(terrain, amount, rows) for amount in amounts))
+        yield Pool(name, tuple(replace(need, rows=rows) for need in needs))
 
 
 def _size(amount: Amount) -> tuple[float, int]:
