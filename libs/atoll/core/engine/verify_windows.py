@@ -25,6 +25,8 @@ class _Use:
     marks: tuple[str, ...]
     ends_at: float
     task: TaskPlacement
+    placement: GangPlacement | None = None
+    """None: it runs already."""
 
 
 def broken(
@@ -119,7 +121,7 @@ class _Book:
         """Whether all of some windows' shares are free at a moment, but for their owners' use."""
         others, own = [], defaultdict[int, list[TaskPlacement]](list)
         for use in self._uses_of(node):
-            place = _share_of(use, there)
+            place = self._share_of(use, there)
             if place is not None:
                 own[place].append(use.task)
             elif use.ends_at > moment:
@@ -152,7 +154,20 @@ class _Book:
         for placement in self._placements:
             ends_at = _ends_at(placement.request.terms, self._now)
             for task in placement.tasks:
-                yield task.node, _Use(placement.queue, placement.request.marks, ends_at, task)
+                marks = placement.request.marks
+                yield task.node, _Use(placement.queue, marks, ends_at, task, placement)
+
+    def _share_of(self, use: _Use, there: Sequence[Booked]) -> int | None:
+        """Whose share a task uses: its owner's, or one that it has to leave when an owner comes."""
+        for at, (window, share) in enumerate(there):
+            if use.ends_at <= window.start:
+                continue
+            if owned_by(window.owners, use.queue, use.marks):
+                return at
+            enters = use.placement is not None and self._meets(use.placement, window)
+            if not enters and _is_on(share, use.task):
+                return at
+        return None
 
 
 class _Claim:
@@ -185,16 +200,6 @@ def _collide(claims: Sequence[_Claim], others: Iterable[TaskPlacement]) -> bool:
         if bits[grant.index] & grant_bits(grant.profile, grant.slice_mask):
             return True
     return any(blocks[index] > BLOCKS_PER_DEVICE for index in claimed)
-
-
-def _share_of(use: _Use, there: Sequence[Booked]) -> int | None:
-    """Whose share a task uses: its owner's, or one that it has to leave when an owner comes."""
-    for at, (window, share) in enumerate(there):
-        if use.ends_at <= window.start:
-            continue
-        if owned_by(window.owners, use.queue, use.marks) or _is_on(share, use.task):
-            return at
-    return None
 
 
 def _is_on(share: NodeShare, task: TaskPlacement) -> bool:

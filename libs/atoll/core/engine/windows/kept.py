@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from atoll.core.engine.windows.bookings import Bookings
 from atoll.core.engine.windows.kept_kernels import NOBODY, Needs, Spent, Tasks, need, spend
 from atoll.core.engine.windows.work import owners, work_on
-from atoll.core.state.columns import Nodes
+from atoll.core.state.columns import MODE_MIG, Nodes
 from atoll.core.state.mig import MEDIA_BIT
 from atoll.core.state.ragged import offsets, spans
 from atoll.core.state.statement import Statement
@@ -81,8 +81,10 @@ class Parts:
         for name in ("cpu", "memory", "blocks"):
             free = getattr(nodes, f"{name}_free")[rows[part]].astype(np.int64)
             getattr(needs, name)[part] = np.maximum(0, free - getattr(left, name)[part])
+        mode = self._bookings.snapshot.hardware.models.mode
+        sliced = mode[nodes.model[rows[part]]] == MODE_MIG
         others = EVERY_SLICE & ~left.bits[part] & ~nodes.slices[rows[part]].astype(np.int64)
-        needs.bits[part] = others
+        needs.bits[part] = np.where(sliced, others, 0)
         return Kept(rows, needs)
 
     def _leave(self, left: Needs, at: int, share: int) -> None:
