@@ -161,9 +161,9 @@ class AsyncReservations:
         call = asking.import_ical(text, what=what, priority=priority, validate_only=validate_only)
         return await self._transport.run(call)
 
-    async def put_rule(self, rule: Rule) -> Rule:
+    async def put_rule(self, rule: Rule, *, etag: int = 0) -> Rule:
         """Create or replace a standing rule; with an etag only if nobody changed it since."""
-        return await self._transport.run(asking.put_rule(rule))
+        return await self._transport.run(asking.put_rule(rule, etag))
 
     async def rules(self) -> "RuleList":
         """All standing rules, by name."""

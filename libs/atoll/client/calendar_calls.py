@@ -1,6 +1,7 @@
 """The verbs about the calendar, rules and what happens, as values."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 from atoll.api.reservation.v1 import reservation_pb2 as pb
@@ -113,12 +114,12 @@ def import_ical(
     )
 
 
-def put_rule(rule: Rule) -> Call[pb.PutRuleResponse, Rule]:
+def put_rule(rule: Rule, etag: int) -> Call[pb.PutRuleResponse, Rule]:
     """Create or replace a rule."""
     return Call(
         RESERVATION,
         "PutRule",
-        pb.PutRuleRequest(rule=rule_to_proto(rule)),
+        pb.PutRuleRequest(rule=rule_to_proto(replace(rule, etag=etag))),
         pb.PutRuleResponse,
         lambda reply: rule_from_proto(reply.rule),
         repeatable=False,

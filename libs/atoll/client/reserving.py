@@ -160,9 +160,9 @@ class Reservations:
         call = asking.import_ical(text, what=what, priority=priority, validate_only=validate_only)
         return self._transport.run(call)
 
-    def put_rule(self, rule: Rule) -> Rule:
+    def put_rule(self, rule: Rule, *, etag: int = 0) -> Rule:
         """Create or replace a standing rule; with an etag only if nobody changed it since."""
-        return self._transport.run(asking.put_rule(rule))
+        return self._transport.run(asking.put_rule(rule, etag))
 
     def rules(self) -> "RuleList":
         """All standing rules, by name."""

@@ -24,6 +24,7 @@ from atoll.reservation.usecases.create import Booker, Draft, shown
 from atoll.reservation.usecases.fleet import FleetCopy
 from atoll.reservation.usecases.give_back import Ender, Which
 from atoll.reservation.usecases.ground import Ground
+from atoll.reservation.usecases.names import nearest
 
 MOST_NAME: Final = 48
 NO_NAME: Final = "maintenance"
@@ -153,14 +154,16 @@ def what_of(places: Iterable[str], fleet: FleetCopy) -> What | None:
         return None
     if all("/" not in place for place in wanted):
         return What(percent=100, clusters=tuple(ClusterName(place) for place in wanted))
-    levels = {
-        level
+    domains = {
+        f"{node.cluster}/{domain}": level
         for node in fleet.present()
         for level, domain in node.inventory.domains
-        if f"{node.cluster}/{domain}" in wanted
     }
-    if levels:
-        return What(domains=WholeDomains(min(levels), names=wanted))
+    # A name that nothing has is taken for what it is most like: the refusal tells the nearest.
+    like = nearest(wanted[0], [*domains, *fleet.node_ids])
+    level = domains.get(wanted[0]) or (domains.get(like[0]) if like else None)
+    if level is not None and wanted[0] not in fleet.node_ids:
+        return What(domains=WholeDomains(level, names=wanted))
     return What(nodes=WholeNodes(names=wanted))
 
 

@@ -10,6 +10,7 @@ from atoll.core.engine.bookings.checks import check_reservation
 from atoll.core.model.actor import Actor
 from atoll.core.model.errors import (
     AlreadyExists,
+    DomainError,
     ErrorCode,
     InvalidInput,
     NotFound,
@@ -66,17 +67,22 @@ class Booker:
 
     async def create(self, actor: Actor, draft: Draft) -> Made:
         """Book, or find what an earlier call of the same key booked."""
-        if draft.key and (known := await self._replayed(actor, draft)) is not None:
-            return known
         # Always with a key: it tells whether a commit whose reply was lost has happened.
         key = draft.key or self._ground.ids.uuid()
         request = BookingRequest(actor.tenant, key, draft.body_hash)
+        if draft.key and (known := await self._replayed(actor, request)) is not None:
+            return known
         for last in (False,) * (OUTCOME_TRIES - 1) + (True,):
             try:
                 return await self._book(actor, draft, request)
             except UnknownOutcome:
                 if last:
                     raise
+            except DomainError:
+                # What stands in the way may be what an equal call has booked by now.
+                if (known := await self._replayed(actor, request)) is None:
+                    raise
+                return known
         raise AssertionError("the last try returns or raises")
 
     async def check(self, actor: Actor, draft: Draft) -> Made:
@@ -128,12 +134,9 @@ class Booker:
         entries.tell(writing, reservation, BookingEvent.CREATED, message=told, principal=principal)
         return written
 
-    async def _replayed(self, actor: Actor, draft: Draft) -> Made | None:
-        standing = await self._ground.store.standing(actor.tenant, draft.key)
-        if standing is None:
-            return None
-        request = BookingRequest(actor.tenant, draft.key, draft.body_hash)
-        return await self._standing(actor, request, standing)
+    async def _replayed(self, actor: Actor, request: BookingRequest) -> Made | None:
+        standing = await self._ground.store.standing(actor.tenant, request.key)
+        return None if standing is None else await self._standing(actor, request, standing)
 
     async def _standing(
         self, actor: Actor, request: BookingRequest, standing: BookingRequest

@@ -130,9 +130,11 @@ class Ground:
         self._notifier.ring()
 
     async def _run(self, once: Callable[[], Awaitable[T]]) -> T:
-        result = await retrying(once, clock=self.clock, ids=self.ids, attempts=TRIES)
-        self.ring()
-        return result
+        try:
+            return await retrying(once, clock=self.clock, ids=self.ids, attempts=TRIES)
+        finally:
+            self.replica.outdated()
+            self.ring()
 
     async def _locked(self, tx: ReservationTx, fence: Fencing | None) -> tuple[Writing, bool]:
         if fence is not None:

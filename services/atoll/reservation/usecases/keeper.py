@@ -257,7 +257,7 @@ async def _mended(
 ) -> list[Done]:
     if row.state in TERMINAL_OCCURRENCE:
         return []
-    if not rebound.changed and rebound.missing == row.missing_devices:
+    if (rebound.parts, rebound.missing) == (row.parts, row.missing_devices):
         return []
     event = BookingEvent.SHORT if rebound.missing else BookingEvent.MOVED
     moved = replace(row, parts=rebound.parts, missing_devices=rebound.missing)

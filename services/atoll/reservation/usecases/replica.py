@@ -75,6 +75,10 @@ class Replica:
             await self._caught_up()
         self._fresh_at = self._clock.monotonic()
 
+    def outdated(self) -> None:
+        """This process has written something: the next look is a fresh one."""
+        self._fresh_at = float("-inf")
+
     async def catch_up_in(self, tx: ReservationTx) -> bool:
         """Catch up inside a transaction that holds all shards; whether anything had changed."""
         try:
