@@ -1,6 +1,6 @@
 """A gang for whole nodes among small jobs that never stop coming, and whose ends nobody knows."""
 
-from atoll.core.model.ids import JobId
+from atoll.core.model.ids import JobId, job_of
 from atoll.core.model.plan import TaskPlacement
 
 from .claims import Shard, gpus, nodes, queue
@@ -86,3 +86,22 @@ def busiest(shard: Shard) -> set[int]:
     big = {task.node for task in placed_on(shard, JobId(1))}
     every = {t.node for h in shard.world.ledger.holdings.values() for t in h.tasks}
     return set(every - big)
+
+
+def test_what_is_cleared_for_a_gang_is_its_own_to_claim() -> None:
+    shard = Shard(nodes(8), (queue("big", 20), queue("small", 43)), order="fair_share")
+    held = [shard.put("big", 8, device) for device in range(5)]
+    inside = [(node, device) for node in range(3, 9) for device in range(8)][:-5]
+    for node, device in inside:
+        shard.put("small", node, (device + 5) % 8 if node == 8 else device)
+    borrowed = [shard.put("small", node, device) for node in (1, 2) for device in range(8)]
+    gang = shard.submit("big", gpus(8, tasks=2))
+    shard.now += 7 * HOURS
+    made = shard.cycle()
+    assert made.cleared == (gang,)
+    assert not made.evictions
+    # Inside quota from now on; of the nodes that are cleared one holds borrowed work.
+    shard.end(held[0])
+    made = shard.cycle()
+    assert made.cleared == (gang,)
+    assert sorted(job_of(e.attempt) for e in made.evictions) == borrowed

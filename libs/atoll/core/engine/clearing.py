@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from atoll.core.engine.masks import Masks
 from atoll.core.engine.room_kernels import count_room
 from atoll.core.engine.score_kernels import Scoring
 from atoll.core.model.ids import JobId
@@ -24,6 +25,7 @@ from atoll.core.state.snapshot import ClassView, Snapshot
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+NOBODY: Final = -1
 _CLOSED: Final = 1 << 50
 """Milli-CPU by which a cleared node is short."""
 
@@ -38,27 +40,40 @@ class Clearing:
     patience: Patience
     jobs: list[JobId] = field(default_factory=list)
     """For whom."""
+    group: int = NOBODY
+    """The class of it, until it has its place."""
     rows: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
-    def clear(self, view: ClassView, job: int, masks: Mapping[int, Bools]) -> Ints:
+    def clear(self, group: int, job: int, masks: Masks) -> Ints:
         """Close nodes for the next job of a class that found no place, if it has a claim; which.
 
-        `job`: its index in the snapshot's queue; `masks`: by shape, where it may go at all.
+        `job`: its index in the snapshot's queue.
         """
+        view = self.snapshot.queue.classes[group]
         if self.jobs or not self._has_claim(view, job):
             return self.rows
-        found = [self._choose(view, masks, inside) for inside in self._domains(view)]
+        found = [self._choose(view, masks.of(view), inside) for inside in self._domains(view)]
         chosen = [(busy, rows) for busy, rows in found if math.isfinite(busy)]
         if chosen:
             _, self.rows = min(chosen, key=lambda each: (each[0], each[1].tolist()))
             self.jobs.append(JobId(int(self.snapshot.queue.job[job])))
             self.nodes.cpu_free[self.rows] -= _CLOSED
+            self.group = group
         return self.rows
 
     def open(self) -> None:
-        """Let the nodes take work again."""
+        """Let the cycle's nodes take work again."""
         self.nodes.cpu_free[self.rows] += _CLOSED
-        self.rows = self.rows[:0]
+
+    def keep_from(self, view: ClassView, nodes: Nodes) -> None:
+        """Let other nodes than the cycle's take nothing of another class where they are cleared."""
+        if self.group != NOBODY and self.snapshot.queue.classes[self.group] is not view:
+            nodes.cpu_free[self.rows] -= _CLOSED
+
+    def settle(self, group: int) -> None:
+        """A class has its place: what is cleared for it is kept from nobody any more."""
+        if group == self.group:
+            self.group = NOBODY
 
     def _has_claim(self, view: ClassView, job: int) -> bool:
         queue, shares = self.snapshot.queue, self.snapshot.shares

@@ -22,7 +22,8 @@ from atoll.core.engine.memo import Memo
 from atoll.core.engine.nominees import start_nominees
 from atoll.core.engine.order_kernels import advance, leave
 from atoll.core.engine.placements import Assembler
-from atoll.core.engine.preemption import Blocked, Preempted, Preemption
+from atoll.core.engine.preempted import Blocked, Preempted
+from atoll.core.engine.preemption import Preemption
 from atoll.core.engine.run_kernels import (
     AT_LIMIT,
     FULL,
@@ -35,7 +36,7 @@ from atoll.core.engine.run_kernels import (
 from atoll.core.engine.scoring import scoring_for
 from atoll.core.engine.sentences import no_room_reason
 from atoll.core.engine.timeline.keeper import Keeper
-from atoll.core.engine.timeline.reservations import Reservations, masks_of
+from atoll.core.engine.timeline.reservations import Reservations
 from atoll.core.engine.why import Sight, reasons
 from atoll.core.engine.windows.passes import Passes
 from atoll.core.engine.windows.stops import ahead, firm, stops
@@ -89,7 +90,6 @@ def plan(
     cycle.slip_in()
     placed = Assembler(cycle.snapshot, cycle.statement).placements()
     stopped = cycle.preempt(limits)
-    cycle.clearing.open()
     return Plan(
         placements=nominees + placed,
         evictions=tuple(stopped.evictions),
@@ -193,6 +193,7 @@ class _Cycle:
 
     def preempt(self, limits: CycleLimits) -> Preempted:
         """Find victims for those that found no place."""
+        self.clearing.open()
         blocked = [Blocked(g, int(self.lineup.line.next[g])) for g in self._blocked()]
         booked = stops(
             self.passes,
@@ -209,6 +210,7 @@ class _Cycle:
             scoring=self.scoring,
             quota=self.lineup.quota,
             holds=firm(self.masks.bookings, (*self.holds, *booked.holds)),
+            clearing=self.clearing,
             between=self.lineup.between,
         )
         job = self.snapshot.queue.job
@@ -231,7 +233,7 @@ class _Cycle:
         line, forest = self.lineup.line, self.lineup.forest
         view = self.snapshot.queue.classes[group]
         if line.state[group] == NO_PLACE:
-            self._clear(view, int(line.next[group]), board)
+            self._clear(group, int(line.next[group]), board)
             return 0
         mark = self.statement.checkpoint()
         outcome = self._place(view, int(line.next[group]))
@@ -248,13 +250,13 @@ class _Cycle:
         line.state[group] = AT_LIMIT if outcome is Outcome.AT_LIMIT else NO_PLACE
         leave(line, forest, group)
         if outcome is Outcome.NO_PLACE:
-            self._clear(view, int(line.next[group]), board)
+            self._clear(group, int(line.next[group]), board)
         return 0
 
-    def _clear(self, view: ClassView, job: int, board: Board) -> None:
+    def _clear(self, group: int, job: int, board: Board) -> None:
         if self.clearing.jobs:
             return
-        rows = self.clearing.clear(view, job, masks_of(self.masks, view))
+        rows = self.clearing.clear(group, job, self.masks)
         if len(rows):
             settle_all(self.statement.nodes, self.scoring, board, rows)
             # Nothing that is known of rooms is true any more.
@@ -273,8 +275,7 @@ class _Cycle:
         if place in self._hopeless:
             return Outcome.NO_PLACE
         left = units_left(view, self.snapshot, used=self.lineup.quota.used)
-        masks = masks_of(self.masks, view)
-        outcome = self.gangs.place(view, masks, job=job, units_left=left)
+        outcome = self.gangs.place(view, self.masks.of(view), job=job, units_left=left)
         if outcome is Outcome.NO_PLACE:
             self._hopeless.add(place)
         return outcome

@@ -5,23 +5,25 @@ the job by name, exactly as it will take it, until it starts or the hold ends.
 A job for which nobody may be stopped blocks nobody.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from atoll.core.engine.asks import amounts, kinds_of
+from atoll.core.engine.clearing import Clearing
 from atoll.core.engine.ground import Ask
 from atoll.core.engine.limits import units_left
 from atoll.core.engine.masks import Masks
+from atoll.core.engine.preempted import Blocked, Preempted
 from atoll.core.engine.rebalancing import Rebalancing
 from atoll.core.engine.rights import Rights, placed_by_queue
 from atoll.core.engine.run_kernels import Quota
 from atoll.core.engine.score_kernels import Scoring
 from atoll.core.engine.victims import Choice, Offer, choose
-from atoll.core.model.ids import AttemptId, JobId
+from atoll.core.model.ids import AttemptId
 from atoll.core.model.lifecycle import StopCause
 from atoll.core.model.plan import Eviction, Nomination
 from atoll.core.policies.interfaces import Policies, Standing
@@ -40,34 +42,6 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
-class Blocked:
-    """A class that found no place, and its next job's index in the snapshot's queue."""
-
-    group: int
-    job: int
-
-
-@dataclass(slots=True)
-class Preempted:
-    """Who is stopped for whom."""
-
-    evictions: list[Eviction] = field(default_factory=list)
-    nominations: list[Nomination] = field(default_factory=list)
-    released: list[JobId] = field(default_factory=list)
-    """Jobs whose holds others inherit."""
-    again: set[int] = field(default_factory=set)
-    """Classes that are worth another try in the next cycle."""
-
-    def beside(
-        self, evictions: Sequence[Eviction], holds: Sequence[Hold], groups: Iterable[int]
-    ) -> "Preempted":
-        """The same with what was stopped before, what is held then, and for which classes."""
-        held = [*(hold.nomination for hold in holds), *self.nominations]
-        again = self.again | set(groups)
-        return Preempted([*evictions, *self.evictions], held, self.released, again)
-
-
 class Preemption:
     """The state of one cycle's preemptions."""
 
@@ -81,7 +55,8 @@ class Preemption:
         scoring: Scoring,
         quota: Quota,
         holds: Sequence[Hold],
-        between: Standing | None = None,
+        clearing: Clearing,
+        between: Standing | None,
     ) -> None:
         """`holds`: of jobs that have not started; `between`: how borrowers are compared."""
         self.snapshot = snapshot
@@ -91,14 +66,18 @@ class Preemption:
         self.statement = statement
         self.used = quota.used.copy()
         self.holds = {hold.job.id: hold for hold in holds}
+        self.clearing = clearing
         self.between = between
         self.result = Preempted()
         self.bind_s = 0.0
 
     def run(self, blocked: Sequence[Blocked], *, most: int, bind_s: float) -> Preempted:
-        """Look for victims of up to `most` jobs, in their order. `bind_s`: until a job starts."""
+        """Look for victims of up to `most` jobs, in their order. `bind_s`: until a job starts.
+
+        First for the one for which nodes are cleared: nobody else claims these.
+        """
         tries, self.bind_s = 0, bind_s
-        for each in blocked:
+        for each in sorted(blocked, key=lambda each: each.group != self.clearing.group):
             view = self.snapshot.queue.classes[each.group]
             if not self._may_stop_anybody(view):
                 continue
@@ -185,6 +164,7 @@ class Preemption:
         nodes = scratch_copy(self.nodes)
         for hold in self._lower(view):
             give_gangs(nodes, hold.uses, np.zeros(1, np.int64))
+        self.clearing.keep_from(view, nodes)
         return nodes
 
     def _settle(self, each: Blocked, victims: Ints, found: Choice) -> None:
@@ -197,6 +177,7 @@ class Preemption:
             # It fits as it is: some later cycle places it without a hold.
             return
         self._evict(victims, found)
+        self.clearing.settle(each.group)
         self.rights.start(view.vertex, self._amounts(view))
         self._charge(view, victims)
         running = self.snapshot.running
