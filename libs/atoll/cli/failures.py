@@ -7,6 +7,7 @@ from typing import Final
 
 from atoll.cli import exits
 from atoll.core.model.errors import DomainError, ErrorCode, InvalidInput
+from atoll.core.model.refusal import BookingRefused
 
 DEBUG: Final = "ATOLL_DEBUG"
 MOST_SHOWN: Final = 20
@@ -35,7 +36,7 @@ def report(error: Exception) -> int:
         _say(f"atoll: {error}")
         return exits.USAGE
     if isinstance(error, DomainError):
-        _say(*_refusal(error))
+        _say(*_refusal(error), *_in_the_way(error))
         return exits.of_error(error)
     if isinstance(error, OSError):
         _say(f"atoll: {_os_error(error)}")
@@ -67,6 +68,18 @@ def _refusal(error: DomainError) -> Iterator[str]:
     yield f"atoll: {error.code}: {error.message}"
     if hint := _hint(error):
         yield f"  {hint}"
+
+
+def _in_the_way(error: DomainError) -> Iterator[str]:
+    """What keeps a booking from being had, and what could be had instead."""
+    if not isinstance(error, BookingRefused):
+        return
+    from atoll.cli.booking_text import candidate_lines, obstacle_lines
+
+    yield from obstacle_lines(error.obstacles)
+    if error.alternatives:
+        yield "could be had instead:"
+        yield from candidate_lines(error.alternatives)
 
 
 def _hint(error: DomainError) -> str:

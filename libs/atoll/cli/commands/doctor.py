@@ -58,6 +58,7 @@ def _connection(config: ClientConfig) -> Iterator[Check]:
     with Client(config=config) as client:
         yield from _submission(client)
         yield from _placement(client)
+        yield from _reservation(client)
 
 
 def _submission(client: Client) -> Iterator[Check]:
@@ -82,6 +83,17 @@ def _placement(client: Client) -> Iterator[Check]:
         return
     leader = client.config.placement[0] if status.leader else status.leader_address
     yield "placement leader", bool(leader), leader or "nobody leads: no job is placed"
+
+
+def _reservation(client: Client) -> Iterator[Check]:
+    if not client.config.reservation:
+        return  # this control plane has no such service, or nobody told where
+    try:
+        coming = next(client.reservations.list(page_size=1), None)
+    except (DomainError, CallFailed) as error:
+        yield "reservations", False, error.message
+        return
+    yield "reservations", True, f"next: {coming.name}" if coming else "nothing is booked"
 
 
 def _embedded() -> Iterable[Check]:

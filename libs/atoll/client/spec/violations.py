@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -74,6 +74,19 @@ def violations_of(error: ValidationError) -> Iterator[tuple[Path, FieldViolation
             yield path, _violation(path, found)
 
 
+def messages_of(error: ValidationError, model: type[BaseModel]) -> Iterator[FieldViolation]:
+    """What pydantic found in a document that is no job spec but of `model`."""
+    for found in error.errors(include_url=False, include_context=True):
+        path = _document_path(found["loc"])
+        if found["type"] == "extra_forbidden":
+            keys = _keys(model, path[:-1])
+            near = difflib.get_close_matches(str(path[-1]), keys, n=1)
+            told = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(keys)}"
+            yield FieldViolation(field_name(path), f"unknown key; {told}", ErrorCode.UNKNOWN_FIELD)
+        else:
+            yield FieldViolation(field_name(path), _message(found))
+
+
 def with_line(violation: FieldViolation, line: int | None) -> FieldViolation:
     """The violation with its line in the message, when there is one."""
     if line is None:
@@ -92,6 +105,15 @@ def field_name(path: Path) -> str:
     """`groups[0].resources.cpus`."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".") or "spec"
+
+
+def _keys(model: type[BaseModel], path: Path) -> list[str]:
+    """Keys of the mapping at a path."""
+    for part in path:
+        inner = model.model_fields[str(part)].annotation
+        of = [inner, *get_args(inner)]
+        model = next(each for each in of if isinstance(each, type) and issubclass(each, BaseModel))
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def _document_path(loc: tuple[int | str, ...]) -> Path:
