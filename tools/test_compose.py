@@ -21,7 +21,8 @@ from tools.compose_engine import CommandFailed, Engine, NoEngine, engine
 ROOT = Path(__file__).resolve().parent.parent
 COMPOSE = Path(sys.executable).with_name("docker-compose")
 PLACEMENTS = ("placement-1", "placement-2")
-OURS = ("migrate", "submission", *PLACEMENTS, "dispatch", "agent")
+RESERVATIONS = ("reservation-1", "reservation-2")
+OURS = ("migrate", "submission", *PLACEMENTS, "dispatch", *RESERVATIONS, "agent")
 UP_WITHIN_S = 600
 JOB_WITHIN_S = 240.0
 LEADER_WITHIN_S = 120.0

@@ -14,6 +14,8 @@ USUAL: Final[Mapping[str, int]] = {
     "placement.metrics": 7073,
     "dispatch": 7074,
     "dispatch.metrics": 7075,
+    "reservation": 7076,
+    "reservation.metrics": 7077,
     "postgres": 7090,
     "etcd": 7091,
     "valkey": 7092,

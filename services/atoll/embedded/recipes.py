@@ -15,9 +15,9 @@ from atoll.embedded.ports import PortBook
 from atoll.runtime.servers.account import private_file
 
 SERVERS: Final = ("postgres", "etcd", "valkey")
-SERVICES: Final = ("submission", "placement", "dispatch")
+SERVICES: Final = ("submission", "placement", "dispatch", "reservation")
 COMPILED_WITHIN_S: Final = 300.0
-"""Placement compiles its kernels the first time, on two cores and beside everything else."""
+"""Kernels are compiled the first time, on two cores and beside everything else."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,6 +87,7 @@ class Stack:
             name=self._layout.name,
             submission=self._board.view("submission").address,
             placement=(self._board.view("placement").address,),
+            reservation=(self._board.view("reservation").address,),
             dispatch=self._board.view("dispatch").address,
             metrics={
                 view.name: f"http://{view.metrics}/metrics" for view in report.parts if view.metrics
