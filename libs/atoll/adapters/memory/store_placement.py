@@ -9,7 +9,7 @@ from typing import Final
 from atoll.adapters.memory.store_rows import MemoryDatabase
 from atoll.adapters.memory.store_tx import MemoryTx
 from atoll.adapters.memory.store_views import catch_up, load, past_attempts
-from atoll.core.model.booking import Owners, marks_of
+from atoll.core.model.booking import Owners, marks_of, with_own
 from atoll.core.model.errors import ErrorCode, FailedPrecondition, StaleEpoch
 from atoll.core.model.ids import (
     NO_EPOCH,
@@ -260,7 +260,8 @@ class MemoryPlacementStore:
     async def marked(self, shard: ShardId, owners: Owners) -> dict[JobId, tuple[str, ...]]:
         """All marks of those live jobs that have one of the owners' users or labels."""
         live = (self._tables.jobs[number] for number in sorted(self._database.live_jobs))
-        ours = ((j.id, marks_of(j.principal, j.spec.labels)) for j in live if j.shard == shard)
+        mine = (job for job in live if job.shard == shard)
+        ours = ((j.id, with_own(marks_of(j.principal, j.spec.labels), j.id)) for j in mine)
         return {job: marks for job, marks in ours if set(marks) & set(owners.marks)}
 
     @contextlib.asynccontextmanager

@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 
 from atoll.adapters.memory.store_events import cursor_at, expired, position
 from atoll.adapters.memory.store_rows import MemoryDatabase, Refused, Tables
-from atoll.core.model.booking import OccurrenceId, Window, marks_of
+from atoll.core.model.booking import OccurrenceId, Window, marks_of, with_own
 from atoll.core.model.ids import QueueName, ShardId, job_of
 from atoll.core.model.job import Attempt, Job
 from atoll.core.model.lifecycle import TERMINAL_ATTEMPT, AttemptState
@@ -147,7 +147,7 @@ def _job_view(job: Job) -> JobView:
         attempt=job.attempt,
         placed_at=job.placed_at,
         accepted_at=job.accepted_at,
-        marks=marks_of(job.principal, job.spec.labels),
+        marks=with_own(marks_of(job.principal, job.spec.labels), job.id),
     )
 
 
@@ -183,6 +183,6 @@ def _attempt_view(tables: Tables, attempt: Attempt) -> AttemptView:
             ),
             apart=request.anti_affinity,
             reservation=request.reservation,
-            marks=marks_of(job.principal, job.spec.labels),
+            marks=with_own(marks_of(job.principal, job.spec.labels), job.id),
         ),
     )

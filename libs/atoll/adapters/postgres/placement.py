@@ -23,7 +23,7 @@ from atoll.adapters.postgres.views import (
     read_changed,
     read_changes,
 )
-from atoll.core.model.booking import Owners
+from atoll.core.model.booking import Owners, jobs_of, with_own
 from atoll.core.model.errors import StaleEpoch
 from atoll.core.model.ids import Epoch, JobId, ShardId
 from atoll.core.model.inventory import Cluster
@@ -34,7 +34,8 @@ from atoll.runtime import failpoints
 
 MARKED: Final = """
 SELECT j.id, j.principal, j.labels FROM jobs j
-WHERE j.shard = $1 AND j.outcome IS NULL AND (j.principal = ANY($2::text[])
+WHERE j.shard = $1 AND j.outcome IS NULL
+    AND (j.principal = ANY($2::text[]) OR j.id = ANY($4::bigint[])
     OR EXISTS (SELECT 1 FROM unnest($3::text[]) AS l(label) WHERE j.labels @> l.label::jsonb))
 ORDER BY j.id
 """
@@ -113,8 +114,9 @@ class PostgresPlacementStore:
         """All marks of those live jobs that have one of the owners' users or labels."""
         labels = [json.dumps({key: value}) for key, value in owners.labels]
         async with self._database.reading() as sql:
-            rows = await sql.rows(MARKED, shard, list(owners.users), labels)
-        return {JobId(row["id"]): job_marks(row["principal"], row["labels"]) for row in rows}
+            rows = await sql.rows(MARKED, shard, list(owners.users), labels, jobs_of(owners.labels))
+        found = ((JobId(r["id"]), job_marks(r["principal"], r["labels"])) for r in rows)
+        return {job: with_own(marks, job) for job, marks in found}
 
     @contextlib.asynccontextmanager
     async def begin(self) -> AsyncIterator[PlacementTx]:

@@ -20,7 +20,7 @@ from atoll.adapters.postgres.cursors import CHANGES_KEPT_S, HERE, MARGIN_S, Posi
 from atoll.adapters.postgres.rows import ATTEMPT_COLUMNS, JOB_STATES, JOB_WISHES, attempt_from
 from atoll.adapters.postgres.sql import CHUNK_ROWS, Chunks, Record, Sql
 from atoll.adapters.postgres.windows import LIVE_WINDOWS, read_windows, window_from
-from atoll.core.model.booking import marks_of
+from atoll.core.model.booking import marks_of, with_own
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId, QueueName, ShardId, job_of
 from atoll.core.model.inventory import Avoidance
 from atoll.core.model.messages import ChangeKind
@@ -196,7 +196,7 @@ def job_view(row: Record) -> JobView:
         attempt=attempt,
         placed_at=placed_at,
         accepted_at=accepted_at,
-        marks=job_marks(principal, labels),
+        marks=with_own(job_marks(principal, labels), pending.id),
     )
 
 
@@ -226,14 +226,14 @@ def attempt_view(row: Record) -> AttemptView:
             ),
             apart=request.anti_affinity,
             reservation=request.reservation,
-            marks=job_marks(row["principal"], row["labels"]),
+            marks=with_own(job_marks(row["principal"], row["labels"]), job_of(attempt.id)),
         ),
     )
 
 
 @lru_cache(maxsize=1 << 16)
 def job_marks(principal: str, labels: str) -> tuple[str, ...]:
-    """All marks of a job; `labels` as JSON. Jobs have few different ones."""
+    """Marks of a job by its user and labels, as JSON. Jobs have few different ones."""
     return marks_of(principal, json.loads(labels).items() if labels != "{}" else ())
 
 

@@ -10,9 +10,10 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final, NewType
 
-from atoll.core.model.ids import ClusterName, NodeId, QueueName
+from atoll.core.model.ids import ClusterName, JobId, NodeId, QueueName
 from atoll.core.model.resources import DeviceGrant
 
+JOB_LABEL: Final = "atoll.job"
 OPEN_ENDED_S: Final = 86_400.0
 """Preemptible work without a time limit is taken to run so long, where a booking is still far off:
 when that comes, it is stopped in time. What may not be stopped is taken to run for ever."""
@@ -69,8 +70,23 @@ def label_mark(key: str, value: str) -> str:
 
 
 def marks_of(user: str, labels: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """All marks of a job; sorted."""
+    """Marks of a job by its user and labels; sorted."""
     return tuple(sorted([user_mark(user), *(label_mark(key, value) for key, value in labels)]))
+
+
+def job_owner(job: JobId) -> tuple[str, str]:
+    """A label that one job alone has: it need not be given, every job has its own."""
+    return JOB_LABEL, str(job)
+
+
+def with_own(marks: tuple[str, ...], job: JobId) -> tuple[str, ...]:
+    """All marks of a job; its own comes last."""
+    return (*marks, label_mark(*job_owner(job)))
+
+
+def jobs_of(labels: Iterable[tuple[str, str]]) -> list[JobId]:
+    """Jobs that are named by the labels that they alone have."""
+    return [JobId(int(value)) for key, value in labels if key == JOB_LABEL and value.isdecimal()]
 
 
 class OnEnd(enum.StrEnum):
