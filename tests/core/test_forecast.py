@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from atoll.core.engine.timeline.forecast import Cause, Forecast, Point, forecast
 from atoll.core.engine.timeline.track_record import TrackRecord, from_text
-from atoll.core.model.ids import ClusterName, JobId, QueueName, Tenant
+from atoll.core.model.booking import NodeShare, OccurrenceId, Owners, Window
+from atoll.core.model.ids import ClusterName, JobId, NodeId, QueueName, Tenant
 from atoll.core.model.job import Queue
 from atoll.core.model.plan import GangRequest, GroupRequest, PendingJob, RunTerms
 from atoll.core.model.resources import DeviceRequest, TaskShape
 from atoll.core.model.spec import Topology
+from atoll.core.policies.fair_share import FairShareSettings
 from atoll.core.policies.registry import policies
 from atoll.core.state.run_times import EndedRun, ended_run
 from atoll.core.state.world import World
@@ -125,9 +127,49 @@ def test_a_full_queue_waits_for_its_own_runs_and_says_so() -> None:
         replace(simple_job(10, gpus(2)), queue=QUEUES[3]),
     ])
     found = point(world, 9)
-    assert (found.cause, found.limit) == (Cause.LIMIT, QUEUES[0])
+    assert (found.cause, found.name) == (Cause.LIMIT, QUEUES[0])
     assert found.start == pytest.approx(NOW + HOUR, rel=0.04)
     assert point(world, 10).start == NOW
+
+
+def booked(world: World, start: float, end: float, **given: object) -> None:
+    share = NodeShare(NodeId(1), "n1", whole=True)
+    window = Window(OccurrenceId(7), "exam", start, end, ClusterName("c1"), (share,), lend=False)
+    world.set_windows([replace(window, **given)])  # type: ignore[arg-type]
+
+
+def test_who_stands_before_a_booking_of_others_waits_for_its_end() -> None:
+    world = simple_world(simple_nodes(1, gpus=8), [simple_job(1, gpus(8))])
+    booked(world, NOW + 60, NOW + 5 * HOUR, owners=Owners(queues=(QUEUES[3],)))
+    found = point(world, 1)
+    assert (found.cause, found.name, found.start) == (Cause.BOOKING, "exam", NOW + 5 * HOUR)
+    world.upsert_nodes(simple_nodes(2, gpus=8))
+    assert point(world, 1).start == NOW
+
+
+def test_who_asks_for_a_booking_waits_for_its_begin() -> None:
+    inside = replace(gpus(8), reservation="exam")
+    world = simple_world(simple_nodes(2, gpus=8), [simple_job(1, inside)])
+    pending = world.pending(JobId(1))
+    assert pending is not None
+    assert foretold(world).of(pending) is None
+    booked(world, NOW + HOUR, NOW + 5 * HOUR, owners=Owners(queues=(QUEUES[0],)))
+    found = point(world, 1)
+    assert (found.cause, found.name, found.start) == (Cause.BOOKING, "exam", NOW + HOUR)
+    assert point(world, 1, NOW + 2 * HOUR).start == NOW + 2 * HOUR
+
+
+def test_the_urgent_go_first_where_urgency_counts() -> None:
+    world = busy([gpus(8)])
+    world.upsert_pending([
+        simple_job(9, gpus(8, limit_s=40 * HOUR)),
+        simple_job(10, gpus(1, limit_s=60.0)),
+    ])
+    urgent = policies(shares=FairShareSettings(urgency=0.14, size_s=0.0))
+    made = forecast(world.survey(NOW), urgent, rng=np.random.default_rng(0))
+    pending = [world.pending(JobId(number)) for number in (9, 10)]
+    starts = [found.start for each in pending if each and (found := made.of(each))]
+    assert starts[1] < starts[0]
 
 
 def test_runs_are_expected_to_last_as_long_as_their_like_did() -> None:

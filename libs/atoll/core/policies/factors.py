@@ -13,14 +13,19 @@ from atoll.core.policies.fair_share import (
     gains,
     past_shares,
     standing_of,
+    units,
 )
 from atoll.core.policies.interfaces import Policies, Standing
+from atoll.core.policies.urgency import Haste
+from atoll.core.state.history_kernels import Expected
 from atoll.core.state.mig import UNITS_PER_BLOCK, UNITS_PER_DEVICE
 from atoll.core.state.needs import NO_KIND, Needs, need_of, stack
+from atoll.core.state.run_times import GUESS_S
 from atoll.core.state.shares import CPU, DEVICES, MEMORY
 from atoll.core.state.snapshot import Snapshot
 
 _SECONDS: Final = "s"
+NOTHING_KNOWN: Final = (1 / GUESS_S, GUESS_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +69,27 @@ class ShareRow:
 
 
 def priority_factors(
-    snapshot: Snapshot, pending: PendingJob, policies: Policies, *, now: float
+    snapshot: Snapshot,
+    pending: PendingJob,
+    policies: Policies,
+    *,
+    now: float,
+    expected: Expected = NOTHING_KNOWN,
 ) -> tuple[Factor, ...]:
-    """The effective value of every factor that places a pending job, the first compared first."""
+    """The effective value of every factor that places a pending job, the first compared first.
+
+    `expected`: how long it will run, by what is known of others.
+    """
     order = policies.order
     if not isinstance(order, FairShare):
         return (_priority(pending), Factor("age", now - pending.submitted_at, _SECONDS))
     settings = order.settings
     queue = _queue_factors(snapshot, pending, settings) if settings.shares else ()
     guaranteed = Factor("guaranteed", float(pending.guaranteed and settings.guarantees_first))
+    own = _own(snapshot, pending, settings, now=now, expected=expected)
     if settings.priority_first:
-        return (guaranteed, _priority(pending), *queue, *_own(snapshot, pending, settings, now=now))
-    return (guaranteed, *queue, _priority(pending), *_own(snapshot, pending, settings, now=now))
+        return (guaranteed, _priority(pending), *queue, *own)
+    return (guaranteed, *queue, _priority(pending), *own)
 
 
 def shares(snapshot: Snapshot, policies: Policies) -> tuple[ShareRow, ...]:
@@ -131,17 +145,26 @@ def _level(
 
 
 def _own(
-    snapshot: Snapshot, pending: PendingJob, settings: FairShareSettings, *, now: float
+    snapshot: Snapshot,
+    pending: PendingJob,
+    settings: FairShareSettings,
+    *,
+    now: float,
+    expected: Expected,
 ) -> tuple[Factor, ...]:
-    devices = _needs(snapshot, pending).amount[0, DEVICES:].sum() / UNITS_PER_DEVICE
+    needs = _needs(snapshot, pending).amount[0]
+    share = (needs * units(snapshot.shares, snapshot.kinds, settings)).max(initial=0.0)
     numbers = (
         pending.submitted_at,
-        float(devices),
+        float(needs[DEVICES:].sum() / UNITS_PER_DEVICE),
         pending.request.terms.time_limit_s,
         pending.deadline_at,
         float(pending.preemptions),
     )
-    gained = gains(Jobs(*(np.array([n]) for n in numbers)), settings, now=now)
+    haste = Haste(*(np.array([n], np.float64) for n in (*expected, share)))
+    submitted, devices, limit, deadline, stops = (np.array([n], np.float64) for n in numbers)
+    jobs = Jobs(submitted, devices, limit, deadline, stops, haste)
+    gained = gains(jobs, settings, now=now, backlog_s=snapshot.pace.backlog_s)
     factors = [Factor(name, float(seconds[0]), _SECONDS) for name, seconds in gained.items()]
     return (*factors, Factor("total", sum(f.value for f in factors), _SECONDS))
 

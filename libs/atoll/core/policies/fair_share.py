@@ -13,15 +13,20 @@ from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from atoll.core.policies.fair_tree import sibling_ranks
 from atoll.core.policies.interfaces import Patience, Ranks, Standing
 from atoll.core.policies.priority_fifo import job_priorities
+from atoll.core.policies.urgency import Haste, aged, urgency_s
 from atoll.core.state.mig import UNITS_PER_DEVICE
+from atoll.core.state.needs import stack
 from atoll.core.state.shares import CPU, DEVICES, HALF_LIFE_S, MEMORY, Floats, Shares
 from atoll.core.state.snapshot import Snapshot
 
 HOUR_S: Final = 3600.0
+_AGED: Final = -1e18
+"""Before whatever an order says."""
 _GUARANTEED: Final = -(1 << 41)
 """Before whatever any priority says."""
 
@@ -54,6 +59,9 @@ class FairShareSettings:
     """Seconds gained at no laxity left, falling to none over as much laxity."""
     preempted_s: float = HOUR_S
     """Seconds gained by each time it was stopped for others."""
+    urgency: float = 0.0
+    """Seconds gained by each doubling of what a start now is worth over what the job takes, by how
+    long its like have run, per second of the largest backlog."""
     patience: Patience = field(default_factory=lambda: Patience(after_s=6 * HOUR_S))
     """When nodes are cleared for a gang."""
     rebalance: bool = False
@@ -82,9 +90,14 @@ class FairShare:
         outer = -priority if settings.priority_first else np.zeros_like(priority)
         if settings.guarantees_first:
             outer[snapshot.queue.guaranteed] = _GUARANTEED
-        gained = sum(gains(shown_jobs(snapshot), settings, now=now).values())
+        jobs = shown_jobs(snapshot, settings)
+        backlog_s = snapshot.pace.backlog_s
+        gained = sum(gains(jobs, settings, now=now, backlog_s=backlog_s).values())
         standing = standing_of(snapshot, settings) if settings.shares else None
         key = -np.asarray(gained, np.float64)
+        if settings.urgency:
+            waited = now - jobs.submitted_at
+            key[aged(waited, jobs.haste.share, _vertices(snapshot), backlog_s=backlog_s)] = _AGED
         return Ranks(outer, -priority, key, standing, settings.patience, settings.rebalance)
 
 
@@ -98,10 +111,16 @@ class Jobs(NamedTuple):
     deadline_at: Floats
     """0: none."""
     preemptions: Floats
+    haste: Haste
 
 
-def gains(jobs: Jobs, settings: FairShareSettings, *, now: float) -> dict[str, Floats]:
-    """By factor, (J) seconds by which it brings each job forward in its queue."""
+def gains(
+    jobs: Jobs, settings: FairShareSettings, *, now: float, backlog_s: float
+) -> dict[str, Floats]:
+    """By factor, (J) seconds by which it brings each job forward in its queue.
+
+    `backlog_s`: the largest that was seen.
+    """
     slack = laxity(jobs.deadline_at, jobs.time_limit_s, now=now)
     over = np.maximum(settings.deadline_s, 1e-9)
     late = np.where(jobs.deadline_at > 0, np.clip(1.0 - slack / over, 0.0, 1.0), 0.0)
@@ -110,10 +129,11 @@ def gains(jobs: Jobs, settings: FairShareSettings, *, now: float) -> dict[str, F
         "size": settings.size_s * np.log2(np.maximum(jobs.devices, 1.0)),
         "deadline": settings.deadline_s * late,
         "preempted": settings.preempted_s * jobs.preemptions,
+        "urgency": urgency_s(jobs.haste, worth=settings.urgency, backlog_s=backlog_s),
     }
 
 
-def shown_jobs(snapshot: Snapshot) -> Jobs:
+def shown_jobs(snapshot: Snapshot, settings: FairShareSettings) -> Jobs:
     """The jobs that a snapshot shows."""
     queue = snapshot.queue
     counts = np.diff(queue.first)
@@ -125,7 +145,22 @@ def shown_jobs(snapshot: Snapshot) -> Jobs:
         np.repeat(np.array(limits, np.float64), counts),
         queue.deadline_at,
         queue.preemptions.astype(np.float64),
+        _haste(snapshot, settings, counts),
     )
+
+
+def _haste(snapshot: Snapshot, settings: FairShareSettings, counts: NDArray[np.int64]) -> Haste:
+    views = snapshot.queue.classes
+    needs = stack([view.need for view in views], snapshot.shares.capacity)
+    unit = units(snapshot.shares, snapshot.kinds, settings)
+    expected = np.array([view.expected for view in views], np.float64).reshape(-1, 2)
+    share = (needs.amount * unit).max(axis=1, initial=0.0)
+    return Haste(*(np.repeat(each, counts) for each in (*expected.T, share)))
+
+
+def _vertices(snapshot: Snapshot) -> NDArray[np.int64]:
+    vertex = np.array([view.vertex for view in snapshot.queue.classes], np.int64)
+    return np.repeat(vertex, np.diff(snapshot.queue.first))
 
 
 def laxity(deadline_at: Floats, time_limit_s: Floats, *, now: float) -> Floats:

@@ -6,9 +6,10 @@ from atoll.core.model.ids import JobId, QueueName
 from atoll.core.model.plan import GangRequest, PendingJob
 from atoll.core.state.fleet import Fleet
 from atoll.core.state.freezing import class_views
+from atoll.core.state.history_kernels import Expected
 from atoll.core.state.job_queue import JobClass, JobQueue
 from atoll.core.state.needs import need_of
-from atoll.core.state.run_times import RunTimes
+from atoll.core.state.run_times import RunTimes, job_like
 from atoll.core.state.shape_table import ShapeTable, watched_kinds
 from atoll.core.state.snapshot import ClassView
 from atoll.core.state.typical import Workload
@@ -46,6 +47,12 @@ class Backlog(Fleet):
         each = list(jobs)
         slots = self._queue.table.find(each).tolist()
         return [job for job, slot in zip(each, slots, strict=True) if slot >= 0]
+
+    def expected(self, job: PendingJob) -> Expected:
+        """How long a job will run, by what is known of others."""
+        need = need_of(job.request, self._table.models.kinds)
+        limit_s = job.request.terms.time_limit_s
+        return self.run_times.view().one(job_like(job.queue, need, limit_s=limit_s))
 
     def guaranteed(self) -> tuple[PendingJob, ...]:
         """Pending jobs whose deadline is guaranteed, by id."""

@@ -15,6 +15,7 @@ from atoll.core.model.ids import QueueName
 from atoll.core.model.plan import TaskPlacement
 from atoll.core.state.history_kernels import (
     TRUST,
+    Expected,
     Floats,
     History,
     Ints,
@@ -24,6 +25,7 @@ from atoll.core.state.history_kernels import (
 )
 from atoll.core.state.interning import Interner
 from atoll.core.state.mig import grant_units
+from atoll.core.state.needs import Need
 
 REMEMBERED: Final = 64
 """Runs of a queue."""
@@ -68,10 +70,11 @@ class RunTimesView:
             found[chosen] = each
         return found
 
-    def one(self, like: EndedRun) -> float:
-        """E[run] in s of one that is like another, however long that ran."""
+    def one(self, like: EndedRun) -> Expected:
+        """The same of one job that is like a run, however long that ran."""
         owner, form = np.array([self.number.get(like.queue, 0)]), np.array([like.form])
-        return float(self.expected(owner, form, np.array([like.limit_s], np.float64))[0, 1])
+        hurry, length = self.expected(owner, form, np.array([like.limit_s], np.float64))[0].tolist()
+        return hurry, length
 
     def owners(self, queues: Iterable[QueueName]) -> Ints:
         """Numbers of queues."""
@@ -115,6 +118,13 @@ def ended_run(
     units = sum(grant_units(grant) for task in tasks for grant in task.devices)
     form = form_of(np.array([cpu]), np.array([units]))
     return EndedRun(queue, int(form[0]), limit_s, ran_s)
+
+
+def job_like(queue: QueueName, need: Need, *, limit_s: float) -> EndedRun:
+    """A job as a run that has not run, by what it asks for."""
+    units = sum(units for _, units in need.devices)
+    form = form_of(np.array([need.cpu_milli]), np.array([units]))
+    return EndedRun(queue, int(form[0]), limit_s, 0.0)
 
 
 def form_of(cpu_milli: Ints, units: Ints) -> Ints:

@@ -15,8 +15,7 @@ from atoll.core.engine.trial import Trial
 from atoll.core.model.ids import ClusterName, JobId, attempt_id
 from atoll.core.model.plan import Nomination, PendingJob, Promise
 from atoll.core.state.ledger import Holding
-from atoll.core.state.needs import need_of
-from atoll.core.state.run_times import EndedRun, ended_run, form_of
+from atoll.core.state.run_times import ended_run
 from atoll.placement.usecases.leader import Leader
 
 NOWHERE: Final = ClusterName("")
@@ -47,8 +46,14 @@ def eta_of(leader: Leader, pending: PendingJob, *, now: float) -> Eta | None:
     promise = leader.outlook.promise_of(pending.id)
     if promise is not None:
         return _promised(promise)
-    point = _point(leader, leader.foresight.latest, pending, now=now)
-    return None if point is None else told(leader, *point, now=now)
+    found = _point(leader, leader.foresight.latest, pending, now=now)
+    if found is None:
+        return None
+    point, cause = found
+    if point.cause is Cause.BOOKING and pending.request.reservation:
+        at = point.start
+        return Eta(at, at, at, f"booking {point.name} begins", True, cluster=point.cluster)
+    return told(leader, point, cause, now=now)
 
 
 async def eta_of_plan(
@@ -91,7 +96,9 @@ def sentence(point: Point) -> str:
                 f" that may run there on cluster {point.cluster}"
             )
         case Cause.LIMIT:
-            return f"QUEUE_LIMIT: runs of queue {point.limit} have to end, whose limit is reached"
+            return f"QUEUE_LIMIT: runs of queue {point.name} have to end, whose limit is reached"
+        case Cause.BOOKING:
+            return f"RESERVED: it waits for booking {point.name}"
         case _:
             assert_never(point.cause)
 
@@ -134,11 +141,7 @@ def _end_of(leader: Leader, job: JobId, *, now: float, links: int) -> float | No
     found = _point(leader, made, pending, now=now, links=links - 1) if links else None
     if found is None:
         return None
-    need, limit_s = need_of(pending.request, lambda _: 0), pending.request.terms.time_limit_s
-    units = sum(units for _, units in need.devices)
-    times = world.run_times.view()
-    form = form_of(np.array([need.cpu_milli]), np.array([units]))
-    return found[0].start + times.one(EndedRun(pending.queue, int(form[0]), limit_s, 0.0))
+    return found[0].start + world.expected(pending)[1]
 
 
 def _end_of_run(leader: Leader, holding: Holding, *, now: float) -> float:
@@ -146,7 +149,7 @@ def _end_of_run(leader: Leader, holding: Holding, *, now: float) -> float:
     limit_s = run.terms.time_limit_s if run is not None else 0.0
     like = ended_run(holding.queue, holding.tasks, limit_s=limit_s, ran_s=0.0)
     begun = run.started_at if run is not None else now
-    ran_s, lasts_s = now - begun, leader.memory.world.run_times.view().one(like)
+    ran_s, lasts_s = now - begun, leader.memory.world.run_times.view().one(like)[1]
     return begun + (lasts_s if lasts_s > ran_s else min(ran_s * STRETCH, limit_s or math.inf))
 
 

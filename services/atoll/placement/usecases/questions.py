@@ -141,7 +141,10 @@ async def get_priority(leader: Leader, job: JobId) -> PriorityAnswer:
     if state is not JobState.QUEUED or pending is None:
         return PriorityAnswer(state, (), 0, now)
     snapshot, ahead = world.look(now), world.jobs_ahead(pending)
-    factors = await asyncio.to_thread(priority_factors, snapshot, pending, leader.policies, now=now)
+    expected = world.expected(pending)
+    factors = await asyncio.to_thread(
+        priority_factors, snapshot, pending, leader.policies, now=now, expected=expected
+    )
     return PriorityAnswer(state, factors, ahead, now)
 
 

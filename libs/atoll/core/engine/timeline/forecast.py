@@ -48,6 +48,8 @@ class Cause(enum.StrEnum):
     """Jobs that are before it have to run first."""
     LIMIT = "LIMIT"
     """Runs of its own queue have to end: a limit is used up."""
+    BOOKING = "BOOKING"
+    """A booking is in its way until then, or it waits for its own."""
 
 
 CAUSES: Final = tuple(Cause)
@@ -63,8 +65,8 @@ class Point:
     cause: Cause
     ahead_s: float
     """Work before it where it goes: seconds of all that may run there."""
-    limit: str = ""
-    """LIMIT: the queue whose limit it is."""
+    name: str = ""
+    """LIMIT: the queue whose limit it is; BOOKING: the booking."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,7 +78,7 @@ class _Course:
     cluster: Ints
     cause: NDArray[np.int8]
     ahead_s: Floats
-    limit: Ints
+    name: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ class Forecast:
 
     as_of: float = 0.0
     clusters: tuple[ClusterName, ...] = ()
-    limits: tuple[QueueName, ...] = ()
+    names: tuple[str, ...] = ()
     courses: Mapping[_Class, _Course] = field(default_factory=dict)
 
     def of(self, pending: PendingJob) -> Point | None:
@@ -97,13 +99,13 @@ class Forecast:
         start = _between(course, at, pending.id)
         if not np.isfinite(start):
             return None
-        limit = int(course.limit[at])
+        name = int(course.name[at])
         return Point(
             start=start,
             cluster=self.clusters[int(course.cluster[at])],
             cause=CAUSES[int(course.cause[at])],
             ahead_s=float(course.ahead_s[at]),
-            limit=self.limits[limit] if limit != NOWHERE else "",
+            name=self.names[name] if name != NOWHERE else "",
         )
 
 
@@ -119,7 +121,7 @@ def forecast(survey: Survey, policies: Policies, *, rng: Generator) -> Forecast:
     flow = _Flow(survey, turns, routes)
     courses = flow.run()
     clusters = tuple(view.name for view in snapshot.clusters)
-    return Forecast(now, clusters, tuple(limit.queue for limit in flow.limits), courses)
+    return Forecast(now, clusters, tuple(flow.names), courses)
 
 
 class _Flow:
@@ -143,7 +145,9 @@ class _Flow:
         self.ahead_s = np.zeros(size)
         self.room = np.full(size, np.inf)
         """When there would be room, if nobody were before."""
+        self.names: list[str] = [limit.queue for limit in self.limits]
         self.limit = np.full(size, NOWHERE, np.int64)
+        self.booking = np.full(size, NOWHERE, np.int64)
 
     def run(self) -> dict[_Class, _Course]:
         """The courses of all classes."""
@@ -195,11 +199,22 @@ class _Flow:
         ahead = self._ahead(amount)[jobs]
         # With nobody before it the node that it gets is known, not only the sum.
         start = np.where(ahead > 0, np.maximum(turn[jobs], room), room)
+        opens = np.repeat([way.opens for _, way in ways], np.diff(first)[classes])
+        booking = np.repeat([self._name(way) for _, way in ways], np.diff(first)[classes])
+        booking = np.where(opens > start, booking, NOWHERE)
+        start = np.maximum(start, opens)
         better = start < self.start[jobs]
         jobs, room = jobs[better], room[better]
         self.start[jobs], self.room[jobs] = start[better], room
-        self.cluster[jobs] = ground.cluster
+        self.cluster[jobs], self.booking[jobs] = ground.cluster, booking[better]
         self.ahead_s[jobs] = ahead[better] / max(ground.cap, 1.0)
+
+    def _name(self, way: Route) -> int:
+        if not way.booking:
+            return NOWHERE
+        if way.booking not in self.names[len(self.limits) :]:
+            self.names.append(way.booking)
+        return self.names.index(way.booking, len(self.limits))
 
     def _turns(self, avail: Floats, amount: Floats, need: Floats) -> Floats:
         """(J) when each has what it needs once its turn comes."""
@@ -225,13 +240,15 @@ class _Flow:
         first, end = self.snapshot.queue.first[at : at + 2].tolist()
         jobs = first + np.argsort(self.snapshot.queue.job[first:end])
         job = self.snapshot.queue.job[jobs]
-        each = (self.start, self.cluster, cause, self.ahead_s, self.limit)
+        name = np.where(self.limit != NOWHERE, self.limit, self.booking)
+        each = (self.start, self.cluster, cause, self.ahead_s, name)
         return _Course(job, *(column[jobs] for column in each))
 
     def _causes(self) -> NDArray[np.int8]:
         alone = self.room >= self.start
         causes = np.where(alone, CAUSES.index(Cause.ROOM), CAUSES.index(Cause.AHEAD))
         causes[self.start <= self.snapshot.now] = CAUSES.index(Cause.TURN)
+        causes[self.booking != NOWHERE] = CAUSES.index(Cause.BOOKING)
         causes[self.limit != NOWHERE] = CAUSES.index(Cause.LIMIT)
         return causes.astype(np.int8)
 

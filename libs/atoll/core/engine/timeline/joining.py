@@ -6,7 +6,7 @@ import numpy as np
 
 from atoll.core.engine.explain import UNKNOWN_KIND, view_of
 from atoll.core.model.plan import PendingJob
-from atoll.core.state.run_times import form_of
+from atoll.core.state.run_times import job_like
 from atoll.core.state.shape_table import shapes_of
 from atoll.core.state.snapshot import ClassView, QueueView, Snapshot
 from atoll.core.state.survey import Survey
@@ -36,18 +36,12 @@ def _view(survey: Survey, pending: PendingJob) -> ClassView:
     snapshot: Snapshot = survey.snapshot
     view = view_of(snapshot, pending)
     first = len(snapshot.shape_values)
-    expected = survey.times.expected(
-        survey.times.owners([pending.queue]),
-        form_of(
-            np.array([view.need.cpu_milli]),
-            np.array([sum(units for _, units in view.need.devices)]),
-        ),
-        np.array([pending.request.terms.time_limit_s], np.float64),
-    )
+    limit_s = pending.request.terms.time_limit_s
+    like = job_like(pending.queue, view.need, limit_s=limit_s)
     return replace(
         view,
         shapes=tuple(tuple(first + number for number in group) for group in view.shapes),
-        expected=(float(expected[0, 0]), float(expected[0, 1])),
+        expected=survey.times.one(like),
     )
 
 

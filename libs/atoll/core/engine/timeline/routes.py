@@ -11,6 +11,7 @@ from atoll.core.engine.masks import Masks
 from atoll.core.engine.timeline.basins import CPU_UNIT, Units
 from atoll.core.engine.timeline.expected_runs import ExpectedRuns
 from atoll.core.engine.timeline.first_fit_kernels import OUTSIDE, Ends, Search, first_fits
+from atoll.core.engine.timeline.gates import Gate, gate
 from atoll.core.model.plan import GroupRequest
 from atoll.core.model.resources import ANY_KIND
 from atoll.core.state.columns import scratch_copy
@@ -36,6 +37,9 @@ class Route:
     cluster: int
     first: float
     """When all its groups have room there, whoever else waits; infinity: never."""
+    opens: float
+    """When bookings let it in."""
+    booking: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,6 +65,7 @@ class Routes:
     grounds: list[Ground] = field(default_factory=list)
     _number: dict[_BasinKey, int] = field(default_factory=dict)
     _firsts: dict[Hashable, Floats] = field(default_factory=dict)
+    _gates: dict[tuple[int, int], Gate] = field(default_factory=dict)
     _masks: dict[bytes, int] = field(default_factory=dict)
     _seen: dict[int, tuple[int, Bools]] = field(default_factory=dict)
     """By identity; the mask is kept, so that no other gets it."""
@@ -84,16 +89,17 @@ class Routes:
     def _largest(self, view: ClassView, at: int, others: Floats) -> Iterator[Route]:
         group = view.request.groups[at]
         for shape in view.shapes[at]:
+            way = self._gate(view, shape)
             first = np.maximum(others, self._first(view, group, shape))
-            for cluster in np.flatnonzero(np.isfinite(first)).tolist():
-                yield Route(self._ground(view, shape, cluster), cluster, float(first[cluster]))
+            for cluster in np.flatnonzero(np.isfinite(first) & np.isfinite(way.opens)).tolist():
+                basin = self._ground(view, shape, cluster)
+                yield Route(basin, cluster, float(first[cluster]), way.opens, way.booking)
 
     def _first(self, view: ClassView, group: GroupRequest, shape: int) -> Floats:
         """(clusters) when a group has room for its least count."""
-        value = self.snapshot.task_shape(shape)
         topology = view.request.topology
         level = topology.level if topology is not None and topology.required else ""
-        allowed = self.masks.unbooked(view.request, value)
+        allowed = self._gate(view, shape).rows
         key = (shape, group.min_count, level, self._same(allowed))
         if key not in self._firsts:
             domain = _domains(self.snapshot, allowed, level)
@@ -108,7 +114,7 @@ class Routes:
     def _ground(self, view: ClassView, shape: int, cluster: int) -> int:
         value = self.snapshot.task_shape(shape)
         unit = self._unit(value.device.kind) if value.device and value.device.count else CPU_UNIT
-        allowed = self.masks.unbooked(view.request, value)
+        allowed = self._gate(view, shape).rows
         key = (self._same(allowed), cluster, unit)
         if key not in self._number and len(self.grounds) >= MOST_BASINS:
             key = (_ANYWHERE, cluster, unit)
@@ -121,6 +127,12 @@ class Routes:
             self._number[key] = len(self.grounds)
             self.grounds.append(Ground(avail, rows, cluster, unit, cap))
         return self._number[key]
+
+    def _gate(self, view: ClassView, shape: int) -> Gate:
+        key = (view.number, shape)
+        if key not in self._gates:
+            self._gates[key] = gate(self.masks, view, self.snapshot.task_shape(shape))
+        return self._gates[key]
 
     def _same(self, mask: Bools) -> int:
         """A number that equal masks share."""
