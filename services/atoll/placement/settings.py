@@ -7,7 +7,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from atoll.core.model.priority import DEFAULT_CLASSES
 from atoll.core.policies.fair_share import FairShareSettings
-from atoll.core.policies.registry import ORDERS, SCORES
+from atoll.core.policies.interfaces import Objective
+from atoll.core.policies.registry import OBJECTIVES, ORDERS, SCORES
 from atoll.placement.usecases.leader import LeaderRules
 from atoll.placement.usecases.rejections import AvoidanceRules
 from atoll.placement.usecases.silence import SilenceLimits
@@ -43,6 +44,9 @@ class PlacementSettings(StoreSettings):
     )
     score: Annotated[str, AfterValidator(one_of(SCORES))] = Field(
         "atoll", description="policy that chooses among the nodes that fit"
+    )
+    objective: Annotated[str, AfterValidator(one_of(OBJECTIVES))] = Field(
+        Objective.SPEED, description="what victims, and growing and shrinking jobs, are chosen by"
     )
     priority_classes: Classes = Field(
         DEFAULT_CLASSES,

@@ -73,6 +73,7 @@ def _candidate(
         policies=policies(
             order=process.settings.queue_order,
             score=process.settings.score,
+            objective=process.settings.objective,
             shares=process.settings.fair_share,
         ),
         clock=process.clock,

@@ -219,6 +219,16 @@ class VictimOrder(Protocol):
         ...
 
 
+class Objective(enum.StrEnum):
+    """What is best, where shares and rights leave a choice."""
+
+    SPEED = "speed"
+    """That jobs are through early, and few are stopped."""
+    GOODPUT = "goodput"
+    """That devices do useful work: what is lost, done again and spent on rescaling counts against
+    it, and nothing else does."""
+
+
 @dataclass(frozen=True, slots=True)
 class Policies:
     """The policies of a cycle."""
@@ -227,3 +237,5 @@ class Policies:
     filters: tuple[Filter, ...]
     score: Score
     victims: VictimOrder = field(default_factory=MinimalLoss)
+    objective: Objective = Objective.SPEED
+    """By which running jobs grow and shrink."""

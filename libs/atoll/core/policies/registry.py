@@ -8,7 +8,14 @@ from atoll.core.policies.chance import Random
 from atoll.core.policies.fair_share import FairShare, FairShareSettings
 from atoll.core.policies.fgd import FragmentationGradient
 from atoll.core.policies.fit import KeptApart, LabelsMatch, OpenCluster, OpenNode
-from atoll.core.policies.interfaces import Filter, Policies, QueueOrder, Score, VictimOrder
+from atoll.core.policies.interfaces import (
+    Filter,
+    Objective,
+    Policies,
+    QueueOrder,
+    Score,
+    VictimOrder,
+)
 from atoll.core.policies.least_loss import LeastLoss
 from atoll.core.policies.priority_fifo import PriorityFifo
 from atoll.core.policies.victim_order import Goodput, MinimalLoss
@@ -35,24 +42,30 @@ VICTIMS: Final[dict[str, VictimOrder]] = {
     "minimal_loss": MinimalLoss(),
     "goodput": Goodput(),
 }
+OBJECTIVES: Final[dict[str, Objective]] = {str(each): each for each in Objective}
+USUAL_VICTIMS: Final = {Objective.SPEED: "minimal_loss", Objective.GOODPUT: "goodput"}
 
 
 def policies(
     *,
     order: str = "fair_share",
     score: str = "atoll",
-    victims: str = "minimal_loss",
+    victims: str = "",
+    objective: str = Objective.SPEED,
     shares: FairShareSettings | None = None,
 ) -> Policies:
     """The named policies with all filters; raises KeyError for an unknown name.
 
+    `victims`: other ones than the objective's own.
     `shares`: weights and switches of the order `fair_share` other than the usual ones.
     """
     filters = tuple(FILTERS.values())
     chosen = ORDERS[order]
     if shares is not None and isinstance(chosen, FairShare):
         chosen = FairShare(shares)
-    return Policies(chosen, filters, SCORES[score], VICTIMS[victims])
+    wanted = OBJECTIVES[objective]
+    costs = VICTIMS[victims or USUAL_VICTIMS[wanted]]
+    return Policies(chosen, filters, SCORES[score], costs, wanted)
 
 
 def order_name(order: QueueOrder) -> str:

@@ -41,7 +41,10 @@ def plane_settings(given: Settings) -> PlaneSettings:
         placement=placement,
         dispatch=DispatchSettings.model_validate(BEATS | given.dispatch),
         policies=policies(
-            order=placement.queue_order, score=placement.score, shares=placement.fair_share
+            order=placement.queue_order,
+            score=placement.score,
+            objective=placement.objective,
+            shares=placement.fair_share,
         ),
         placement_replicas=given.placement_replicas,
         dispatch_replicas=given.dispatch_replicas,

@@ -58,6 +58,7 @@ async def _found(leader: Leader) -> Found:
         early=leader.promises.early(now),
         again=frozenset(job.id for job in queued if job.attempts),
         asked=asked_kinds(memory, leader.outlook),
+        objective=leader.policies.objective,
     )
     slack = round(leader.rules.bind_timeout_s)
     # Off the event loop: the kernels release the GIL.

@@ -13,6 +13,7 @@ from atoll.core.model.ids import AttemptId, JobId
 from atoll.core.model.plan import Resize
 from atoll.core.model.reason import ReasonCode
 from atoll.core.model.resources import ANY_KIND
+from atoll.core.policies.interfaces import Objective
 from atoll.core.state.snapshot import Snapshot
 from atoll.placement.usecases.guarantees import GuaranteeWatch, Lost
 from atoll.placement.usecases.memory import LeaderMemory
@@ -113,13 +114,22 @@ class Look:
     again: frozenset[JobId]
     """Of `standing`: jobs that ran before."""
     asked: frozenset[str]
+    objective: Objective
 
     def take(self, watch: GuaranteeWatch, *, now: float, slack: int) -> Found:
         """Look; `slack`: seconds by which a promise may seem late."""
         snapshot, sizes = self.snapshot, self.memory.sizes
         facts, ready = sizes.facts(), sizes.ready()
         asks = [ask for _, ask in self.standing] + [*self.early]
-        due = resizes(snapshot, asks, facts, now=now, ready=ready, asked=self.asked)
+        due = resizes(
+            snapshot,
+            asks,
+            facts,
+            now=now,
+            ready=ready,
+            asked=self.asked,
+            objective=self.objective,
+        )
         given = borrowed(snapshot, ready, facts, ending=(), standing=asks, now=now)
         lost = watch.look(snapshot, self.standing, facts, now=now, slack=slack, again=self.again)
         return Found(

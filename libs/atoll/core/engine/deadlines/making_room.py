@@ -16,6 +16,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from atoll.core.engine.cycle import CycleLimits, plan
+from atoll.core.engine.deadlines.borrowing import work_lost
 from atoll.core.engine.deadlines.desk import Desk, SizeFacts
 from atoll.core.engine.deadlines.elastic import ElasticRun, elastic_runs
 from atoll.core.engine.deadlines.pools import whole_seconds
@@ -24,7 +25,7 @@ from atoll.core.engine.deadlines.wishes import Ask
 from atoll.core.engine.memo import Memo
 from atoll.core.model.ids import AttemptId, JobId
 from atoll.core.model.plan import GangPlacement, Plan, Resize, TaskPlacement
-from atoll.core.policies.interfaces import Policies
+from atoll.core.policies.interfaces import Objective, Policies
 from atoll.core.state.columns import Nodes, scratch_copy
 from atoll.core.state.ledger import flatten
 from atoll.core.state.ledger_kernels import FINE, give_tasks, take_gangs, take_tasks
@@ -123,8 +124,18 @@ class _Trial:
         shrinks, helped = self._try(self._given.runs)
         if shrinks and not _all_kept(self._snapshot, self._given, shrinks, now=now):
             shrinks, helped = self._try([r for r in self._given.runs if not r[0].run.guaranteed])
+        if shrinks and policies.objective is Objective.GOODPUT:
+            cheapest = sorted(self._given.runs, key=lambda each: work_lost(*each, now=now))
+            shrinks, helped = self._try(self._fewest(cheapest, helped))
         kept = self._tightened(shrinks, helped)
         return tuple(_resize(run, size) for run, size in kept), helped
+
+    def _fewest(self, runs: Sequence[Size], helped: frozenset[JobId]) -> Sequence[Size]:
+        """The first of them that help as many as all."""
+        for count in range(1, min(len(runs), MOST_TRIES)):
+            if helped <= {placement.job for placement in self._plan(runs[:count])}:
+                return runs[:count]
+        return runs
 
     def _tightened(self, shrinks: Sequence[Size], helped: frozenset[JobId]) -> list[Size]:
         """The same with larger sizes, where those help as many.

@@ -18,6 +18,7 @@ from atoll.core.engine.deadlines.wishes import Ask
 from atoll.core.model.ids import AttemptId, NodeId
 from atoll.core.model.plan import Resize, TaskPlacement
 from atoll.core.model.resources import BLOCKS_PER_DEVICE, DeviceGrant
+from atoll.core.policies.interfaces import Objective
 from atoll.core.state.columns import MODE_BLOCKS, STATUS_OK
 from atoll.core.state.snapshot import Snapshot
 
@@ -30,6 +31,7 @@ def resizes(
     now: float,
     ready: Collection[AttemptId] = (),
     asked: Container[str] = (),
+    objective: Objective = Objective.SPEED,
 ) -> tuple[Resize, ...]:
     """Changes of size that are due at `now` (unix seconds), the shrinking ones first.
 
@@ -48,7 +50,7 @@ def resizes(
             made += _resize(held, devices, room, generation=1 + (facts.generation if facts else 0))
     runs = (run for run in elastic_runs(snapshot, ready, sizes) if not run.run.guaranteed)
     lendable = [run for run in runs if not is_asked(run.pool[1], asked)]
-    for run, size in borrowers(lendable, desk.spare, now=now):
+    for run, size in borrowers(lendable, desk.spare, now=now, objective=objective):
         held = Held(run.pool, run.size * run.each, run.holding)
         if _allowed(held, size * run.each, quota):
             made += _resize(held, size * run.each, room, generation=1 + run.generation)
