@@ -58,6 +58,7 @@ class Stack:
     submission: ServiceProcess = field(init=False)
     placements: list[ServiceProcess] = field(default_factory=list)
     dispatches: list[ServiceProcess] = field(default_factory=list)
+    reservations: list[ServiceProcess] = field(default_factory=list)
     agents: dict[str, ServiceProcess] = field(default_factory=dict)
 
     def base_env(self) -> dict[str, str]:
@@ -73,13 +74,19 @@ class Stack:
         }
 
     async def start(
-        self, clusters: Iterable[str] = ("alpha",), *, placements: int = 1, dispatches: int = 1
+        self,
+        clusters: Iterable[str] = ("alpha",),
+        *,
+        placements: int = 1,
+        dispatches: int = 1,
+        reservations: int = 0,
     ) -> None:
         """Start everything, and wait until every agent has a session."""
         self.submission = self._service("submission")
         self.placements = [self._service("placement") for _ in range(placements)]
         self.dispatches = [self._service("dispatch") for _ in range(dispatches)]
-        for service in (self.submission, *self.placements, *self.dispatches):
+        self.reservations = [self._service("reservation") for _ in range(reservations)]
+        for service in self.processes():
             service.start()
         for cluster in clusters:
             self.add_agent(cluster).start()
@@ -93,7 +100,8 @@ class Stack:
 
     def processes(self) -> list[ServiceProcess]:
         """All of them."""
-        return [self.submission, *self.placements, *self.dispatches, *self.agents.values()]
+        services = [self.submission, *self.placements, *self.dispatches, *self.reservations]
+        return [*services, *self.agents.values()]
 
     def add_placement(self) -> ServiceProcess:
         """Another placement replica, not started yet."""
@@ -140,6 +148,7 @@ class Stack:
             config=ClientConfig(
                 endpoint=self.submission.address,
                 placement=tuple(p.address for p in self.placements),
+                reservation=tuple(r.address for r in self.reservations),
                 principal="tests",
             )
         )
