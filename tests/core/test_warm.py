@@ -6,12 +6,14 @@ import pkgutil
 import subprocess
 import sys
 
+import numpy as np
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from numba.core.dispatcher import Dispatcher
 
 import atoll.core
 from atoll.core.engine.explain import explain
+from atoll.core.engine.timeline.forecast import forecast
 from atoll.core.engine.verify import verify
 from atoll.core.policies.registry import policies
 from tests.core.worlds import (
@@ -58,6 +60,7 @@ def live(cases: list[Given]) -> None:
             made = planned(world.freeze(now), most=3)
             verify(made, world.ledger)
             commit(world, made)
+            forecast(world.survey(now), policies(), rng=np.random.default_rng(0))
             world.end_allocations([p.attempt for p in made.placements[:1]])
         snapshot = world.freeze(3.0)
         for job in case.jobs:

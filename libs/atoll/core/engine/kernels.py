@@ -12,6 +12,7 @@ from atoll.core.engine.bookings.warm import warm_calendar
 from atoll.core.engine.cycle import plan
 from atoll.core.engine.deadlines.warm import warm_book
 from atoll.core.engine.explain import explain
+from atoll.core.engine.timeline.warm import warm_forecasts
 from atoll.core.engine.verify import verify
 from atoll.core.model.ids import ClusterName, JobId, NodeId, QueueName, Tenant
 from atoll.core.model.inventory import Cluster, Device, Node, NodeInventory
@@ -46,6 +47,7 @@ def warm() -> None:
         Holding(p.attempt, p.queue, p.cluster, p.tasks, run_facts(p, started_at=0.0))
         for p in made.placements
     ])
+    warm_forecasts(world)
     world.remove_pending([p.job for p in made.placements])
     world.end_allocations([p.attempt for p in made.placements])
     _warm_preemption()
