@@ -31,13 +31,17 @@ def obstacles(
         return (_capacity(pool.name, min(ever), _too_large(pool, min(ever))),)
     able = [pool for pool, lack in zip(pools, ever, strict=True) if not lack]
     pool = min(able, key=lambda each: _lack(diary, each, span=span, view=view))
-    return tuple(_holders(diary, pool, span=span, view=view)[:MOST])
+    found = tuple(_holders(diary, pool, span=span, view=view)[:MOST])
+    told = "what is free of it lies in pieces that are too small"
+    return found or (_capacity(pool.name, 0, told),)
 
 
 def _lack(diary: Diary, pool: Pool, *, span: Span, view: View) -> int:
-    """Units that a pool has too few of, over all its needs."""
-    diary.chooser.room(pool.rows, [span], view)
-    return sum(max(0, _count(need) - int(diary.chooser.free(need).sum())) for need in pool.needs)
+    """Units that a pool has too few of, over all its needs; 1 when they do not go together."""
+    chooser = diary.chooser
+    chooser.room(pool.rows, [span], view)
+    lack = sum(max(0, _count(need) - int(chooser.free(need).sum())) for need in pool.needs)
+    return lack or int(chooser.place(pool, [span], view) is None)
 
 
 def _count(need: Need) -> int:

@@ -1,0 +1,121 @@
+"""Bookings that give way, that end later, and whose nodes fail."""
+
+from dataclasses import replace
+
+import pytest
+
+from atoll.core.engine.bookings.answers import Accepted, Refused
+from atoll.core.model.booking import OccurrenceId
+from atoll.core.model.inventory import Device
+from atoll.core.model.reservation import (
+    Flexible,
+    What,
+    When,
+    WholeNodes,
+)
+from tests.core.bookings.asking import (
+    GIB,
+    HOUR,
+    ask,
+    book,
+    calendar,
+    h100,
+    names,
+    node,
+    spec,
+    world,
+)
+
+
+def test_an_override_moves_what_can_be_moved_and_cancels_the_rest() -> None:
+    at = calendar(world(node(1), node(2), node(3)))
+    book(at, 1, spec(h100(2), "low"), (1, 2))
+    wish = When(HOUR, flexible=Flexible(HOUR, 9 * HOUR))
+    book(at, 2, spec(h100(1), "soft", when=wish, priority=1), (1, 2))
+    assert isinstance(ask(at, spec(h100(3), priority=5), (1, 2)), Refused)
+    answer = ask(at, spec(h100(3), "high", priority=5, override=True), (1, 2))
+    assert isinstance(answer, Accepted)
+    soft, low = answer.moves
+    assert (soft.name, soft.start, soft.message) == (
+        "soft",
+        2 * HOUR,
+        "moved to another time for high",
+    )
+    assert (low.name, low.cancelled) == ("low", True)
+    assert [each.name for each in answer.displaced] == ["low", "soft"]
+
+
+def test_a_booking_that_runs_ends_early_for_a_higher_one() -> None:
+    at = calendar(world(node(1)))
+    book(at, 1, spec(h100(1), "low"), (0, 4), running=True)
+    answer = ask(at, spec(h100(1), "high", priority=5, override=True), (2, 3))
+    assert isinstance(answer, Accepted)
+    (cut,) = answer.moves
+    assert (cut.start, cut.end, cut.message) == (0.0, 2 * HOUR, "ends early for high")
+    assert names(cut.parts) == ["west/n1"]
+
+
+def test_a_pinned_booking_is_not_moved() -> None:
+    at = calendar(world(node(1), node(2)))
+    book(at, 1, spec(h100(1), "low", pinned=True), (1, 2))
+    high = spec(What(nodes=WholeNodes(names=("west/n1",))), "high", priority=5, override=True)
+    answer = ask(at, high, (1, 2))
+    assert isinstance(answer, Accepted)
+    assert answer.moves[0].cancelled
+
+
+def test_an_end_moves_up_to_a_neighbour() -> None:
+    at = calendar(world(node(1)))
+    book(at, 1, spec(h100(1), "mine"), (1, 2), running=True)
+    book(at, 2, spec(h100(1), "next"), (3, 4))
+    longer = at.extend(OccurrenceId(1), 3 * HOUR, now=HOUR)
+    assert isinstance(longer, Accepted)
+    assert (longer.placed[0].start, longer.placed[0].end) == (HOUR, 3 * HOUR)
+    refused = at.extend(OccurrenceId(1), 3 * HOUR + 1, now=HOUR)
+    assert isinstance(refused, Refused)
+    assert [each.name for each in refused.obstacles] == ["next"]
+    shorter = at.extend(OccurrenceId(1), 1.5 * HOUR, now=HOUR)
+    assert isinstance(shorter, Accepted)
+
+
+def test_what_has_not_begun_may_be_extended_elsewhere() -> None:
+    at = calendar(world(node(1), node(2)))
+    book(at, 1, spec(h100(1), "mine"), (1, 2))
+    other = book(at, 2, spec(h100(1), "next"), (2, 3))
+    at.add(replace(other, parts=at.get(OccurrenceId(1)).parts))
+    longer = at.extend(OccurrenceId(1), 3 * HOUR, now=0.0)
+    assert isinstance(longer, Accepted)
+    assert names(longer.placed[0].parts) == ["west/n2"]
+    with pytest.raises(LookupError):
+        at.extend(OccurrenceId(99), 3 * HOUR, now=0.0)
+
+
+def test_nodes_that_fail_are_replaced() -> None:
+    for running in (False, True):
+        at = calendar()
+        book(at, 1, spec(h100(2)), (1, 3), running=running)
+        assert not at.rebind(OccurrenceId(1), now=HOUR).changed
+        at.look(world(node(1, up=False), node(2), node(3), node(4)).look(HOUR))
+        rebound = at.rebind(OccurrenceId(1), now=HOUR)
+        assert (rebound.changed, rebound.missing) == (True, 0)
+        assert names(rebound.parts) == ["west/n2", "west/n3"]
+
+
+def test_what_cannot_be_replaced_is_missing() -> None:
+    at = calendar(world(node(1), node(2)))
+    book(at, 1, spec(h100(4, 4)), (1, 3), running=True)
+    broken = tuple(Device(i, "H100", 80 * GIB, healthy=i > 2) for i in range(8))
+    at.look(world(node(1, devices=broken), node(2)).look(HOUR))
+    rebound = at.rebind(OccurrenceId(1), now=HOUR)
+    assert rebound.missing == 4
+    assert rebound.message == "4 failed, and nothing can replace them"
+    kept = {share.node_name: len(share.devices) for share in rebound.parts[0].shares}
+    assert kept == {"n1": 5, "n2": 8}
+
+
+def test_a_pinned_booking_keeps_its_nodes() -> None:
+    at = calendar(world(node(1), node(2)))
+    book(at, 1, spec(What(nodes=WholeNodes(1)), pinned=True), (1, 3))
+    at.look(world(node(1, up=False), node(2)).look(HOUR))
+    rebound = at.rebind(OccurrenceId(1), now=HOUR)
+    assert (rebound.parts, rebound.missing) == ((), 1)
