@@ -1,0 +1,1 @@
+"""What to rent, for which job, and for how long: pure rules, told only what has been seen."""
