@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from atoll.adapters.etcd.election import EtcdElection
 from atoll.adapters.postgres.store import PostgresStore
 from atoll.api.reservation.v1 import reservation_pb2_grpc
-from atoll.core.engine.kernels import warm
+from atoll.core.engine.kernels import warm_bookings
 from atoll.ports.clock import Clock, Ids
 from atoll.ports.notify import Notifier
 from atoll.ports.store.placement import PlacementStore
@@ -42,7 +42,7 @@ def main() -> int:
 async def serve(process: Process[ReservationSettings]) -> None:
     """Build the replica, serve, and stand for election until told to stop."""
     settings = process.settings
-    await asyncio.to_thread(warm)  # nobody waits for a compiler while shards are locked
+    await asyncio.to_thread(warm_bookings)  # nobody waits for a compiler while shards are locked
     store = PostgresStore.open(
         settings.dsn.get_secret_value(),
         ids=process.ids,

@@ -59,6 +59,12 @@ def warm() -> None:
             explain(snapshot, pending, policies(), now=1.0, ahead=world.jobs_ahead(pending))
 
 
+def warm_bookings() -> None:
+    """The part of it that booking time needs."""
+    warm_book()
+    warm_calendar(_world().freeze(1.0))
+
+
 def _warm_preemption() -> None:
     world, request = _world(), GangRequest((GroupRequest(2, 2, (TaskShape(1, 1),)),))
     whole = GangRequest((GroupRequest(2, 2, (TaskShape(64_000, _GIB),)),))
