@@ -17,8 +17,6 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 LEAST_SHARE = 1e-9
-USUAL = URGENCY.doubling
-"""What a doubling is worth per second of the largest backlog, as the logs have it."""
 
 
 class Haste(NamedTuple):
@@ -39,7 +37,8 @@ def urgency_s(haste: Haste, *, worth: float, backlog_s: float) -> Floats:
         - URGENCY.length * np.log2(np.maximum(haste.length, 1.0))
         - URGENCY.size * np.log2(np.maximum(haste.share, LEAST_SHARE))
     )
-    return worth * max(backlog_s, LEAST_BACKLOG_S) * powers
+    gained: Floats = worth * max(backlog_s, LEAST_BACKLOG_S) * powers + 0.0
+    return gained
 
 
 def aged(waited_s: Floats, share: Floats, vertex: Ints, *, backlog_s: float) -> Bools:

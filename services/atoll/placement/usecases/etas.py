@@ -92,8 +92,8 @@ def sentence(point: Point) -> str:
             return f"runs on cluster {point.cluster} have to end before there is room for it"
         case Cause.AHEAD:
             return (
-                f"jobs before it have to run first: {point.ahead_s / 3600:,.1f} hours of all"
-                f" that may run there on cluster {point.cluster}"
+                f"jobs before it have to run first: {_long(point.ahead_s)} of everything that"
+                f" it may run on in cluster {point.cluster}"
             )
         case Cause.LIMIT:
             return f"QUEUE_LIMIT: runs of queue {point.name} have to end, whose limit is reached"
@@ -101,6 +101,12 @@ def sentence(point: Point) -> str:
             return f"RESERVED: it waits for booking {point.name}"
         case _:
             assert_never(point.cause)
+
+
+def _long(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:,.1f} hours"
 
 
 def _point(

@@ -31,6 +31,10 @@ _EDGE: Final = 0.002
 """The outermost quantiles of a histogram that are given."""
 _DEBT: Final = 20.0
 """How far beyond these misses are remembered, so that hits make up for them."""
+_USUAL: Final = 0.9
+"""Standard deviation of log(actual wait / point) before anything is known."""
+_WORD: Final = 8.0
+"""Starts for which that counts."""
 _TARGET = np.array(LEVELS)
 
 
@@ -115,3 +119,12 @@ def _wait(place: float, point: float) -> float:
 def new_calibration() -> Calibration:
     """Nothing known: the quantiles are the point."""
     return Calibration(np.zeros((_CLASSES, _BINS)), np.tile(_TARGET, (_CLASSES, 1)))
+
+
+def usual_calibration() -> Calibration:
+    """As if a few points had been off by the usual factors, either way; soon outweighed."""
+    calibration = new_calibration()
+    ratio = (np.arange(_BINS) + 0.5 - _BINS // 2) / _PER_E
+    spread = np.exp(-0.5 * (ratio / _USUAL) ** 2)
+    calibration.seen[:] = _WORD * spread / spread.sum()
+    return calibration

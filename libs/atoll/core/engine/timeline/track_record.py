@@ -13,6 +13,7 @@ from atoll.core.engine.timeline.eta_kernels import (
     new_calibration,
     note_start,
     quantile,
+    usual_calibration,
 )
 from atoll.core.model.ids import JobId
 
@@ -73,7 +74,7 @@ class _Tally:
 class TrackRecord:
     """Learns what forecasts are worth from those that it gave."""
 
-    calibration: Calibration = field(default_factory=new_calibration)
+    calibration: Calibration = field(default_factory=usual_calibration)
     _open: dict[JobId, Told] = field(default_factory=dict)
     _lately: _Tally = field(default_factory=lambda: _Tally(1.0 - 1.0 / _MEMORY))
     _ever: _Tally = field(default_factory=_Tally)
