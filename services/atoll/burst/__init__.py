@@ -1,0 +1,1 @@
+"""Rents capacity before it is missed, and gives it back."""

@@ -1,0 +1,1 @@
+"""Forecasts of demand: models from libraries, combined, calibrated and kept in order."""

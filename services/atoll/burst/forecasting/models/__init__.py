@@ -1,0 +1,1 @@
+"""Models of a single series, one file each; what they need of libraries is loaded late."""
