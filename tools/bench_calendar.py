@@ -109,7 +109,7 @@ def book(calendar: Calendar, number: int, spec: ReservationSpec) -> bool:
 def _booked(number: int, spec: ReservationSpec, placed: Placed) -> Booked:
     return Booked(
         OccurrenceId(number), ReservationId(number), spec.name, placed.start, placed.end,
-        placed.parts, spec.what, spec.owners.queues, priority=spec.priority,
+        placed.parts, spec.what, spec.owners, priority=spec.priority,
     )  # fmt: skip
 
 

@@ -82,7 +82,7 @@ def book(
     placed = answer.placed[0]
     made = Booked(
         OccurrenceId(number), ReservationId(number), wanted.name, placed.start, placed.end,
-        placed.parts, wanted.what, wanted.owners.queues, priority=wanted.priority,
+        placed.parts, wanted.what, wanted.owners, priority=wanted.priority,
         pinned=wanted.pinned, flexible=wanted.when.flexible,
     )  # fmt: skip
     made = replace(made, **given)  # type: ignore[arg-type]

@@ -132,7 +132,7 @@ def booked(number: int, spec: ReservationSpec, placed: Placed) -> Booked:
     """A window of a spec."""
     return Booked(
         OccurrenceId(number), ReservationId(number), f"b{number}", placed.start, placed.end,
-        placed.parts, spec.what, spec.owners.queues, priority=spec.priority,
+        placed.parts, spec.what, spec.owners, priority=spec.priority,
         flexible=spec.when.flexible,
     )  # fmt: skip
 

@@ -16,12 +16,15 @@ from atoll.core.model.reservation import (
 from tests.core.bookings.asking import (
     GIB,
     HOUR,
+    NLP,
+    VISION,
     ask,
     book,
     calendar,
     h100,
     names,
     node,
+    run,
     spec,
     world,
 )
@@ -119,3 +122,14 @@ def test_a_pinned_booking_keeps_its_nodes() -> None:
     at.look(world(node(1, up=False), node(2)).look(HOUR))
     rebound = at.rebind(OccurrenceId(1), now=HOUR)
     assert (rebound.parts, rebound.missing) == ((), 1)
+
+
+def test_the_owners_runs_do_not_keep_their_window_from_lasting() -> None:
+    made = world(node(1))
+    at = calendar(made)
+    book(at, 1, spec(h100(1), "mine"), (0, 2), running=True)
+    for queue, want in ((NLP, Accepted), (VISION, Refused)):
+        held = world(node(1))
+        run(held, 7, 1, preemptible=False, queue=queue)
+        at.look(held.look(HOUR))
+        assert isinstance(at.extend(OccurrenceId(1), 3 * HOUR, now=HOUR), want)

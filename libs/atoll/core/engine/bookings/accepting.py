@@ -22,8 +22,7 @@ from atoll.core.engine.bookings.overriding import Yielding
 from atoll.core.engine.bookings.search import Hit, Range, Search
 from atoll.core.engine.bookings.segment_kernels import View
 from atoll.core.engine.bookings.wanted import Pool, pools_of
-from atoll.core.model.booking import OccurrenceId
-from atoll.core.model.ids import QueueName
+from atoll.core.model.booking import OccurrenceId, Owners
 from atoll.core.model.reservation import (
     NO_OCCURRENCE,
     NO_RESERVATION,
@@ -47,7 +46,7 @@ class Asked:
 
     name: str
     what: What
-    queues: tuple[QueueName, ...]
+    owners: Owners
     nobody: bool
     priority: int
     allowed: tuple[View, ...]
@@ -57,7 +56,7 @@ def asked_by(spec: ReservationSpec) -> Asked:
     """What a spec asks for."""
     owners = spec.owners
     floor = spec.priority if spec.override else None
-    return Asked(spec.name, spec.what, owners.queues, owners.nobody, spec.priority, views(floor))
+    return Asked(spec.name, spec.what, owners, owners.nobody, spec.priority, views(floor))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +108,7 @@ class Desk:
         losers = Losers()
         for span, fit in zip(spans, fits, strict=True):
             beside = Beside(self.diary, (span.start, span.end), fit.view)
-            beside.losers(fit.parts, self.asked.queues, losers)
+            beside.losers(fit.parts, self.asked.owners, losers)
         placed = tuple(
             Placed(s.start, s.end, f.parts, s.local) for s, f in zip(spans, fits, strict=True)
         )
@@ -134,7 +133,7 @@ class Desk:
         """A window with what it displaces."""
         losers = Losers()
         beside = Beside(self.diary, (hit.start, hit.end), hit.fit.view)
-        beside.losers(hit.fit.parts, self.asked.queues, losers)
+        beside.losers(hit.fit.parts, self.asked.owners, losers)
         return CandidateWindow(hit.start, hit.end, hit.fit.parts, displaced(self.diary, losers))
 
     def _alternatives(
@@ -166,7 +165,7 @@ class Desk:
         asked = self.asked
         return Booked(
             NO_OCCURRENCE, NO_RESERVATION, asked.name, placed.start, placed.end, placed.parts,
-            asked.what, asked.queues, asked.nobody, asked.priority,
+            asked.what, asked.owners, asked.priority,
         )  # fmt: skip
 
 

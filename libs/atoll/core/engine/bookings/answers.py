@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from atoll.core.model.booking import OccurrenceId
+from atoll.core.model.booking import OccurrenceId, Owners
 from atoll.core.model.ids import ClusterName, QueueName
 from atoll.core.model.reservation import (
     CandidateWindow,
@@ -40,14 +40,19 @@ class Booked:
     end: float
     parts: Parts
     what: What
-    queues: tuple[QueueName, ...] = ()
-    """Of its owners; what they run there already is not displaced by it."""
-    nobody: bool = False
-    """Maintenance: nodes that take no work will do, too."""
+    owners: Owners
+    """What they run there already is not displaced by it. Nobody at all: maintenance, for which
+    nodes that take no work will do, too."""
     priority: int = 0
     pinned: bool = False
     running: bool = False
     flexible: Flexible | None = None
+
+    @property
+    def queue(self) -> str:
+        """The first queue of its owners; empty when there is none."""
+        return self.owners.queues[0] if self.owners.queues else ""
+
     missing: int = 0
     """Devices, or whole nodes, that it lacks because theirs failed."""
 
@@ -63,8 +68,7 @@ def booked_of(reservation: Reservation, occurrence: Occurrence, *, running: bool
         end=occurrence.end_at,
         parts=occurrence.parts,
         what=spec.what,
-        queues=spec.owners.queues,
-        nobody=spec.owners.nobody,
+        owners=spec.owners,
         priority=spec.priority,
         pinned=spec.pinned,
         running=running,

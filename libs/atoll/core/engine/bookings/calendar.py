@@ -22,7 +22,7 @@ from atoll.core.engine.bookings.diary import Diary
 from atoll.core.engine.bookings.extending import extend
 from atoll.core.engine.bookings.fitting import views
 from atoll.core.engine.bookings.rebinding import rebind
-from atoll.core.model.booking import OccurrenceId
+from atoll.core.model.booking import OccurrenceId, Owners
 from atoll.core.model.ids import ClusterName, NodeId
 from atoll.core.model.plan import Claim
 from atoll.core.model.reservation import ReservationSpec
@@ -78,7 +78,12 @@ class Calendar:
         """The best windows for what is wanted."""
         self._prefer(())
         asked = Asked(
-            "", query.what, query.queues, query.nobody, query.priority or 0, views(query.priority)
+            "",
+            query.what,
+            Owners(query.queues),
+            query.nobody,
+            query.priority or 0,
+            views(query.priority),
         )
         with self._diary.trial() as trial:
             desk = Desk(self._diary, trial, asked, now)

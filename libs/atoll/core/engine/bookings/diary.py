@@ -11,11 +11,11 @@ import numpy as np
 
 from atoll.core.engine.bookings.answers import Booked
 from atoll.core.engine.bookings.places import EVERYTHING, Chooser
-from atoll.core.engine.bookings.segment_kernels import View
-from atoll.core.engine.bookings.segments import TOP, SegmentBook
+from atoll.core.engine.bookings.segment_kernels import View, pieces
+from atoll.core.engine.bookings.segments import EARLY, TOP, SegmentBook
 from atoll.core.engine.bookings.terrain import Terrain
 from atoll.core.engine.bookings.wanted import pools_of
-from atoll.core.model.booking import OccurrenceId
+from atoll.core.model.booking import OccurrenceId, Owners, owned_by
 from atoll.core.model.plan import Claim
 from atoll.core.model.reservation import Amount, Parts, What, WholeNodes
 from atoll.core.model.resources import BLOCKS_PER_DEVICE, DeviceRequest
@@ -93,6 +93,19 @@ class Diary:
         shares = [share for part in parts for share in part.shares if share.node in row_of]
         return all(self.chooser.has(row_of[share.node], share) for share in shares)
 
+    def is_run_of(self, owners: Owners, slot: int) -> bool:
+        """Whether the run in a slot of the snapshot is the owners'."""
+        held = self.terrain.snapshot.running.holdings[slot]
+        return owned_by(owners, held.queue, held.run.marks if held.run else ())
+
+    def runs_of(self, owners: Owners, parts: Parts) -> list[int]:
+        """Pieces of the owners' runs on the nodes of a place."""
+        rows, columns = self.terrain.rows_of(parts), self.book.columns
+        every = (EARLY, -EARLY, EVERYTHING, View(1 << 62, False))
+        found = pieces(columns, self.book.head, rows, *every)
+        runs = found[columns.item[found] < 0].tolist()
+        return [seg for seg in runs if self.is_run_of(owners, -1 - int(columns.item[seg]))]
+
     @contextmanager
     def trial(self, hidden: Iterable[OccurrenceId] = ()) -> Iterator["Trial"]:
         """Windows taken as not there, and others as there, until the end of the block."""
@@ -148,9 +161,12 @@ class Trial:
         """Take windows as not there; those that are not are passed over."""
         diary = self._diary
         for number in (diary._number[id] for id in ids if id in diary._number):
-            slots = diary._slots[number]
-            diary.book.hide(slots, True)
-            self._hidden += slots
+            self.hide_pieces(diary._slots[number])
+
+    def hide_pieces(self, slots: list[int]) -> None:
+        """Take pieces as not there."""
+        self._diary.book.hide(slots, True)
+        self._hidden += slots
 
     def enter(self, booked: Booked) -> None:
         """Take a window as there."""

@@ -1,7 +1,7 @@
 """Who has to give way to a place: runs that would be stopped, bookings that would be moved."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,7 +11,7 @@ from atoll.core.engine.bookings.answers import Booked
 from atoll.core.engine.bookings.diary import Diary
 from atoll.core.engine.bookings.places import EVERYTHING
 from atoll.core.engine.bookings.segment_kernels import Segments, View, pieces
-from atoll.core.model.booking import NodeShare, OccurrenceId
+from atoll.core.model.booking import NodeShare, OccurrenceId, Owners
 from atoll.core.model.ids import QueueName, attempt_name
 from atoll.core.model.reservation import Displaced, DisplacedKind, Parts
 from atoll.core.state.mig import grant_bits
@@ -28,13 +28,13 @@ class Losers:
     """By slot of the snapshot's runs; and a piece of each."""
     bookings: dict[OccurrenceId, float] = field(default_factory=dict)
 
-    def add(self, diary: Diary, seg: int, *, at: float, queues: Sequence[QueueName]) -> None:
-        """Whose piece this is; runs of `queues` do not give way to their own booking."""
+    def add(self, diary: Diary, seg: int, *, at: float, owners: Owners) -> None:
+        """Whose piece this is; runs of the owners do not give way to their own booking."""
         item = int(diary.book.columns.item[seg])
         owner = None if item < 0 else diary.owner(item)
         if isinstance(owner, Booked):
             self.bookings.setdefault(owner.id, at)
-        elif owner is None and not _below(_queue(diary, -1 - item), queues):
+        elif owner is None and not diary.is_run_of(owners, -1 - item):
             self.runs.setdefault(-1 - item, (at, seg))
 
 
@@ -46,15 +46,15 @@ class Beside:
     span: Span
     view: View
 
-    def losers(self, parts: Parts, queues: Sequence[QueueName], into: Losers) -> None:
-        """Add who gives way to a place whose owners have these queues."""
+    def losers(self, parts: Parts, owners: Owners, into: Losers) -> None:
+        """Add who gives way to a place of these owners."""
         if self.view == EVERYTHING:
             return
         segs, found = self._segs, self._weak(parts)
         for share in (share for part in parts for share in part.shares):
             row = self.diary.terrain.snapshot.row_of[share.node]
             for seg in self._losing(share, row, found[segs.row[found] == row]):
-                into.add(self.diary, seg, at=self.span[0], queues=queues)
+                into.add(self.diary, seg, at=self.span[0], owners=owners)
 
     @property
     def _segs(self) -> Segments:
@@ -134,7 +134,7 @@ def _bookings(diary: Diary, losers: Losers) -> Iterator[Displaced]:
         yield Displaced(
             DisplacedKind.BOOKING,
             booked.name,
-            booked.queues[0] if booked.queues else "",
+            booked.queue,
             math.ceil(devices),
             devices * (booked.end - booked.start),
         )
@@ -146,7 +146,3 @@ def _meet(segs: Segments, one: int, other: int) -> bool:
 
 def _queue(diary: Diary, slot: int) -> QueueName:
     return diary.terrain.snapshot.running.holdings[slot].queue
-
-
-def _below(queue: QueueName, queues: Iterable[QueueName]) -> bool:
-    return any(queue == each or queue.startswith(f"{each}.") for each in queues)

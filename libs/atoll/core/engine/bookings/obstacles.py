@@ -113,10 +113,11 @@ def _obstacle(diary: Diary, item: int, cluster: str, *, amount: int, until: floa
         message = f"run {name} of {queue} holds {amount:,} {told}"
         return Obstacle(ObstacleKind.RUN, name, queue, cluster, amount, end, message)
     holder = diary.owner(item)
-    owner = str(holder.queues[0]) if holder.queues else ""
     if isinstance(holder, Booked):
+        owner = holder.queue
         whose = f" of {owner}" if owner else ""
         message = f"booking {holder.name}{whose} has {amount:,}"
         return Obstacle(ObstacleKind.BOOKING, holder.name, owner, cluster, amount, end, message)
+    owner = str(holder.queues[0]) if holder.queues else ""
     message = f"a deadline that was guaranteed to {owner or 'a job'} needs {amount:,}"
     return Obstacle(ObstacleKind.GUARANTEE, holder.id, owner, cluster, amount, end, message)

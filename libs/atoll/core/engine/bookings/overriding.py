@@ -49,7 +49,7 @@ class Yielding:
         return _told(cut, f"ends early for {self.name}")
 
     def _elsewhere(self, booked: Booked) -> Booked | None:
-        pools = pools_of(self.diary.terrain, booked.what, nobody=booked.nobody)
+        pools = pools_of(self.diary.terrain, booked.what, nobody=booked.owners.nobody)
         span = (booked.start, booked.end)
         fit = Fitter(self.diary.chooser, pools).one(span, views(None))
         return None if fit is None else self._taken(booked, fit, span)
@@ -58,13 +58,13 @@ class Yielding:
         wish, length = booked.flexible, booked.end - booked.start
         if wish is None:
             return None
-        pools = pools_of(self.diary.terrain, booked.what, nobody=booked.nobody)
+        pools = pools_of(self.diary.terrain, booked.what, nobody=booked.owners.nobody)
         asked = Range(max(self.now, wish.earliest_at), wish.latest_end_at - length, length)
         hit = next(Search(self.diary, pools, views(None), asked).early(), None)
         return None if hit is None else self._taken(booked, hit.fit, (hit.start, hit.end))
 
     def _taken(self, booked: Booked, fit: Fit, span: tuple[float, float]) -> Booked:
-        Beside(self.diary, span, fit.view).losers(fit.parts, booked.queues, self.losers)
+        Beside(self.diary, span, fit.view).losers(fit.parts, booked.owners, self.losers)
         return replace(booked, start=span[0], end=span[1], parts=fit.parts)
 
 

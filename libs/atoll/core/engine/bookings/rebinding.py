@@ -21,7 +21,7 @@ Span = tuple[float, float]
 def rebind(diary: Diary, booked: Booked, *, now: float) -> Rebound:
     """The place of a window when everything of it that failed is replaced as far as possible."""
     terrain = diary.terrain
-    kept = _kept(terrain, booked.parts, nobody=booked.nobody)
+    kept = _kept(terrain, booked.parts, nobody=booked.owners.nobody)
     if kept == booked.parts and not booked.missing:
         return Rebound(booked.parts, 0, False)
     lost = _Lost(diary, booked, kept, (max(now, booked.start), booked.end))
@@ -78,7 +78,7 @@ class _Lost:
         )
 
     def _pools(self) -> tuple[Pool, ...]:
-        return pools_of(self.diary.terrain, self.booked.what, nobody=self.booked.nobody)
+        return pools_of(self.diary.terrain, self.booked.what, nobody=self.booked.owners.nobody)
 
     def _pool(self) -> Pool | None:
         """The pool in which most of what is left lies; the whole of several clusters if split."""

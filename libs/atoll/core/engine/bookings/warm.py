@@ -5,7 +5,7 @@ from typing import Final
 
 from atoll.core.engine.bookings.answers import Booked, Query, Span
 from atoll.core.engine.bookings.calendar import Calendar
-from atoll.core.model.booking import NodeShare, OccurrenceId
+from atoll.core.model.booking import NodeShare, OccurrenceId, Owners
 from atoll.core.model.ids import ClusterName, NodeId
 from atoll.core.model.reservation import (
     Amount,
@@ -51,4 +51,4 @@ def _booked(cluster: ClusterName, node: int) -> Booked:
     shares = (NodeShare(NodeId(node), "n", 1, 1, (DeviceGrant(1, 100),)),)
     what = What(amounts=(Amount(_FORMS[0], 1),))
     parts = (Part(cluster, shares),)
-    return Booked(OccurrenceId(1), ReservationId(1), "warm", 2.0, 4.0, parts, what)
+    return Booked(OccurrenceId(1), ReservationId(1), "warm", 2.0, 4.0, parts, what, Owners())
