@@ -11,7 +11,7 @@ from atoll.core.model.reservation import Occurrence
 
 LEVELS: Final = " ▁▂▃▄▅▆▇█"
 """From nothing to all of a cluster's devices."""
-MARK_EVERY: Final = 12
+MARK_EVERY: Final = 14
 """Cells between two times of the axis, at least."""
 MOST_BOOKINGS: Final = 40
 """Lines of bookings; more are only counted."""

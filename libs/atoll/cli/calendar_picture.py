@@ -12,7 +12,7 @@ WIDTH_IN: Final = 12.0
 ROW_IN: Final = 1.1
 BOOKING_IN: Final = 0.26
 DPI: Final = 120
-BOOKED, RUNNING, FREE, BAR = "#1f6fb2", "#e07b00", "#d9dee3", "#2c7d4f"
+BOOKED, RUNNING, FREE, BAR = "#8fbbe0", "#e07b00", "#1b1f24", "#2c7d4f"
 MOST_ROWS: Final = 12
 MOST_BOOKINGS: Final = 40
 
@@ -38,26 +38,25 @@ def draw(found: CalendarInfo, path: Path) -> None:
         squeeze=False,
     )
     for row, axis in zip(rows, axes[:, 0], strict=False):
-        _stack(axis, row, found)
+        _levels(axis, row, found)
     _bars(axes[-1, 0], bookings, found)
     _dates(axes[-1, 0])
     if rows:
-        axes[0, 0].legend(loc="upper right", ncols=3, fontsize=8, frameon=False)
+        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=3)
     figure.savefig(path, dpi=DPI)
     plt.close(figure)
 
 
-def _stack(axis: Any, row: CalendarRow, found: CalendarInfo) -> None:
+def _levels(axis: Any, row: CalendarRow, found: CalendarInfo) -> None:
     times = [_time(found.from_at + n * found.step_s) for n in range(len(row.booked) + 1)]
-    layers = [[*values, values[-1]] for values in (row.booked, row.running, row.free)]
-    axis.stackplot(
-        times,
-        *layers,
-        step="post",
-        colors=(BOOKED, RUNNING, FREE),
-        labels=("booked", "running", "free"),
+    booked, running, free = (
+        [*values, values[-1]] for values in (row.booked, row.running, row.free)
     )
-    axis.set_ylim(0, max(row.total, 1))
+    axis.fill_between(times, booked, step="post", color=BOOKED, label="booked")
+    axis.step(times, running, where="post", color=RUNNING, label="running, until asked for")
+    axis.step(times, free, where="post", color=FREE, label="can be booked")
+    axis.set_ylim(0, 1.08 * max(row.total, 1))
+    axis.yaxis.get_major_locator().set_params(integer=True)
     axis.set_title(f"{row.cluster}, {row.kind or 'nodes'} ({row.total})", loc="left", fontsize=9)
     axis.spines[["top", "right"]].set_visible(False)
 
