@@ -108,3 +108,18 @@ def test_who_borrows_most_pays_first() -> None:
     assert len(made.evictions) == 2
     assert set(stopped(made)) <= set(much[4:])
     assert not set(stopped(made)) & set(little)
+
+
+def test_the_one_cheap_run_is_found_on_a_node_of_dear_ones() -> None:
+    shard = Shard(claims.nodes(12, gpus=4))
+    for device in range(3):
+        shard.put("a", 12, device)
+    shard.now += 50_000
+    for node in range(1, 12):
+        for device in range(4):
+            shard.put("a", node, device)
+    shard.now += 10_000
+    # Without a checkpoint all that it has done is lost: nothing yet.
+    young = shard.put("a", 12, 3)
+    shard.submit("a", gpus(1), priority=10)
+    assert stopped(shard.cycle()) == [young]

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from atoll.core.engine.bounds import least_costs
 from atoll.core.engine.covers import covers
 from atoll.core.engine.domain_kernels import NOWHERE, sum_up
 from atoll.core.engine.domains import ladder
@@ -211,7 +212,9 @@ def _domains(
     cost = _cost_by_row(offer, len(snapshot.nodes.id))
     levels = ladder(snapshot, ask.view.request.topology, gathers=True)
     for step in chain(_node_step(snapshot, ask, levels.steps), levels.steps):
-        numbers = _cheapest(step, now, then, need=need, cost=cost)
+        numbers, first, missing = _able(step, now, then, need=need)
+        guess = _guesses(snapshot, step, offer, cost=cost, missing=missing)
+        numbers = numbers[np.lexsort((first[numbers], guess[numbers]))][:MOST_DOMAINS]
         for number in numbers.tolist():
             rows = np.flatnonzero((step == number) & then.any(axis=0))
             few = _cheap_rows(rows, now, then, need=need, cost=cost)
@@ -231,16 +234,31 @@ def _cheap_rows(rows: Ints, now: Ints, then: Ints, *, need: Ints, cost: Floats) 
     return rows[kept]
 
 
-def _cheapest(step: NDArray[np.int32], now: Ints, then: Ints, *, need: Ints, cost: Floats) -> Ints:
+def _able(
+    step: NDArray[np.int32], now: Ints, then: Ints, *, need: Ints
+) -> tuple[Ints, Ints, Floats]:
+    """(domains that could hold the gang, (V) their first rows, (V) part of its room that lacks)."""
     room, first = sum_up(step, then)
     before, _ = sum_up(step, now)
     fits = np.flatnonzero((room >= need[:, None]).all(axis=0) & (first != NOWHERE))
-    inside = step >= 0
-    total = np.bincount(step[inside], cost[inside], room.shape[1])
-    # The part of the domain's victims that it takes, if all groups were as short.
+    # If all groups were as short.
     missing = np.maximum(need[:, None] - before, 0) / np.maximum(room - before, 1)
-    guess = total * missing.max(axis=0)
-    return fits[np.lexsort((first[fits], guess[fits]))][:MOST_DOMAINS]
+    return fits, first, missing.max(axis=0)
+
+
+def _guesses(
+    snapshot: Snapshot, step: NDArray[np.int32], offer: Offer, *, cost: Floats, missing: Floats
+) -> Floats:
+    """(V) what room may cost in each domain: a bound where these are nodes, else a mean."""
+    inside = step >= 0
+    if offer.asked and np.array_equal(step[inside], np.flatnonzero(inside)):
+        least = least_costs(
+            snapshot.nodes, offer.uses, cost=offer.cost, freed=offer.freed, asked=offer.asked
+        )
+        return least[: len(missing)]
+    total = np.bincount(step[inside], cost[inside], len(missing)).astype(np.float64)
+    guess: Floats = total * missing
+    return guess
 
 
 def _node_step(
