@@ -5,6 +5,7 @@ import pytest
 from atoll.core.model.booking import OnEnd
 from atoll.core.model.errors import DomainError, StaleEpoch
 from atoll.core.model.ids import DEFAULT_SHARD, NO_EPOCH, Epoch, QueueName
+from atoll.core.model.lifecycle import AttemptEvent
 from atoll.core.model.reservation import (
     OccurrenceState,
     Part,
@@ -32,7 +33,19 @@ from tests.adapters.booking_builders import (
     share,
     write,
 )
-from tests.adapters.store_builders import NORTH, SOUTH, TENANT, cluster_with, lead, node
+from tests.adapters.store_builders import (
+    NORTH,
+    SOUTH,
+    TENANT,
+    cluster_with,
+    lead,
+    node,
+    node_ids,
+    place,
+    placement,
+    report,
+    submit,
+)
 from tests.adapters.store_worlds import StoreWorld
 
 START = (0.0, 0)
@@ -291,3 +304,32 @@ async def test_what_is_long_over_goes(world: StoreWorld) -> None:
     assert await store.get(TENANT, made.id) is None
     with pytest.raises(DomainError):
         await store.events_after(cursor, tenant=TENANT)
+
+
+async def test_what_somebody_booked_is_found_over_or_not(world: StoreWorld) -> None:
+    _, (one,) = await book(world.store, created_by="rule:racks")
+    await book(world.store, "other")
+    await move(world.store, one, OccurrenceState.ENDED, ended_at=AT)
+    found = await world.store.reservation.made_by(TENANT, "rule:racks")
+    assert [kept.occurrence.id for kept in found] == [one.id]
+    assert await world.store.reservation.made_by(OTHER, "rule:racks") == []
+
+
+async def test_runs_of_a_queue_are_told_with_their_devices(world: StoreWorld) -> None:
+    await cluster_with(world.store, node("n1", gpus=2))
+    number = (await node_ids(world.store))["n1"]
+    fence = await lead(world.store)
+    (job,) = await submit(world.store)
+    made = placement(job, number, gpus=(0, 1))
+    await place(world.store, fence, made)
+    store = world.store.reservation
+    assert await store.past_runs(job.queue, 0.0) == []
+    await report(world.store, made.attempt, AttemptEvent.ACCEPTED)
+    await report(world.store, made.attempt, AttemptEvent.STARTED)
+    (run,) = await store.past_runs(job.queue, 9e9)
+    assert (run.tasks, run.ended_at) == (made.tasks, 0.0)
+    await report(world.store, made.attempt, AttemptEvent.FINISHED, exit_code=0)
+    (run,) = await store.past_runs(job.queue, 0.0)
+    assert run.ended_at >= run.started_at > 0
+    assert await store.past_runs(job.queue, run.ended_at) == []
+    assert await store.past_runs(QueueName("defaul"), 0.0) == []

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 
-from atoll.core.model.errors import Exhausted, StaleEpoch
+from atoll.core.model.errors import DomainError, Exhausted, StaleEpoch
 from atoll.ports.clock import Clock
 from atoll.ports.election import Election, Leadership
 from atoll.ports.store.common import Contended, StoreUnavailable, UnknownOutcome
@@ -13,8 +13,10 @@ from atoll.ports.streams import Hints
 from atoll.ports.topics import BOOKINGS
 from atoll.reservation import telemetry
 from atoll.reservation.settings import ReservationSettings
+from atoll.reservation.usecases.automation import Automation
+from atoll.reservation.usecases.deeds import Done
 from atoll.reservation.usecases.ground import Ground
-from atoll.reservation.usecases.keeper import Done, Term
+from atoll.reservation.usecases.keeper import Term
 from atoll.runtime import logs
 from atoll.runtime.loops import Backoff
 
@@ -45,6 +47,7 @@ class Candidate:
         self._clock = clock
         self._wake = asyncio.Event()
         self._measured = 0
+        self._automation: Automation | None = None
         self.term: Term | None = None
         """Set while this replica leads."""
 
@@ -135,6 +138,12 @@ class Candidate:
             except UnknownOutcome as error:
                 log.warning("reading the fence anew", error=str(error))
                 await self._find_out(term)
+            except StaleEpoch:
+                raise
+            except DomainError as error:
+                # One booking that cannot be dealt with must not keep the others from it.
+                log.error("a step failed", code=error.code, error=str(error))
+                return False
         return True
 
     async def _find_out(self, term: Term) -> None:
@@ -178,6 +187,9 @@ class Candidate:
     async def _upkeep(self, term: Term) -> None:
         await term.plan_on()
         await term.retire()
+        if self._automation is None or self._automation.term is not term:
+            self._automation = Automation(term)
+        await self._automation.look()
         await self._ground.store.prune(self._settings.retention)
 
 

@@ -9,9 +9,10 @@ from atoll.adapters.memory.booking_rows import THE_LOOP, live_of
 from atoll.adapters.memory.reservation_tx import MemoryReservationTx
 from atoll.adapters.memory.store_events import events_now, page_after
 from atoll.adapters.memory.store_rows import MemoryDatabase
+from atoll.adapters.memory.store_submission import is_below
 from atoll.core.model.booking import OccurrenceId
 from atoll.core.model.errors import StaleEpoch
-from atoll.core.model.ids import Epoch, ShardId, Tenant
+from atoll.core.model.ids import Epoch, QueueName, ShardId, Tenant, job_of
 from atoll.core.model.reservation import (
     NO_RESERVATION,
     Occurrence,
@@ -30,6 +31,7 @@ from atoll.ports.store.bookings import (
     Listed,
     LoopFence,
     OccurrenceFilter,
+    PastRun,
     ReservationFilter,
 )
 from atoll.ports.store.common import Cursor
@@ -143,6 +145,20 @@ class MemoryReservationStore:
         """Occurrences by number; those that do not exist are left out."""
         found = {i: self._tables.occurrences.get(i) for i in sorted(set(ids))}
         return {i: self._kept(each) for i, each in found.items() if each is not None}
+
+    async def made_by(self, tenant: Tenant, created_by: str) -> list[Kept]:
+        """All occurrences of somebody's reservations, those that are over too, by number."""
+        every = (self._kept(each) for _, each in sorted(self._tables.occurrences.items()))
+        wanted = (tenant, created_by)
+        return [k for k in every if (k.reservation.tenant, k.reservation.created_by) == wanted]
+
+    async def past_runs(self, queue: QueueName, since: float) -> list[PastRun]:
+        """Runs of a queue and of those below it that had not ended by `since`, by start."""
+        jobs, attempts = self._database.tables.jobs, self._database.tables.attempts
+        runs = (a for a in attempts.values() if is_below(jobs[job_of(a.id)].queue, queue))
+        found = (a for a in runs if a.started_at and (not a.ended_at or a.ended_at > since))
+        ordered = sorted(found, key=lambda a: a.started_at)
+        return [PastRun(a.started_at, a.ended_at, a.tasks) for a in ordered]
 
     async def to_plan(self, until: float, *, limit: int) -> list[Reservation]:
         """Live recurring reservations that are planned to less than `until`, by number."""

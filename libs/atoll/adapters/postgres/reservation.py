@@ -31,7 +31,7 @@ from atoll.adapters.postgres.reservation_tx import PostgresReservationTx
 from atoll.adapters.postgres.sql import Record, Sql
 from atoll.core.model.booking import OccurrenceId
 from atoll.core.model.errors import StaleEpoch
-from atoll.core.model.ids import Epoch, ShardId, Tenant
+from atoll.core.model.ids import Epoch, QueueName, ShardId, Tenant
 from atoll.core.model.reservation import (
     NO_RESERVATION,
     Occurrence,
@@ -47,11 +47,13 @@ from atoll.ports.store.bookings import (
     Listed,
     LoopFence,
     OccurrenceFilter,
+    PastRun,
     ReservationFilter,
 )
 from atoll.ports.store.common import Cursor
 from atoll.ports.store.reservation import ReservationTx
 from atoll.runtime import failpoints
+from atoll.wire.placement import decode_tasks
 
 TAKE_OVER: Final = """
 UPDATE booking_loop SET epoch_generation = $1, epoch_revision = $2
@@ -62,6 +64,15 @@ FENCE: Final = """
 SELECT epoch_generation, epoch_revision, seq FROM booking_loop WHERE id = 0 FOR UPDATE
 """
 LIVE: Final = f"{KEPT} WHERE o.live ORDER BY o.id"
+MADE_BY: Final = f"{KEPT} WHERE r.tenant = $1 AND r.created_by = $2 ORDER BY o.id"
+# Names below `a` lie between `a.` and `a/`, the character after the dot.
+PAST_RUNS: Final = """
+SELECT a.started_at, a.ended_at, a.tasks FROM jobs j
+    JOIN attempts a ON a.id BETWEEN j.id << 16 AND (j.id << 16 | 65535)
+WHERE (j.queue = $1 OR j.queue > $1 || '.' AND j.queue < $1 || '/')
+    AND a.started_at > 0 AND (a.ended_at = 0 OR a.ended_at > $2)
+ORDER BY a.started_at
+"""
 FIND: Final = """
 SELECT id FROM reservations WHERE tenant = $1 AND name = $2
 ORDER BY state = 'ACTIVE' DESC, id DESC LIMIT 1
@@ -170,6 +181,19 @@ class PostgresReservationStore:
         async with self._database.reading() as sql:
             rows = await sql.rows(KEPT_NUMBERED, sorted(set(ids)))
             return {each.occurrence.id: each for each in await kept_rows(sql, rows)}
+
+    async def made_by(self, tenant: Tenant, created_by: str) -> list[Kept]:
+        """All occurrences of somebody's reservations, those that are over too, by number."""
+        async with self._database.reading() as sql:
+            return await kept_rows(sql, await sql.rows(MADE_BY, tenant, created_by))
+
+    async def past_runs(self, queue: QueueName, since: float) -> list[PastRun]:
+        """Runs of a queue and of those below it that had not ended by `since`, by start."""
+        async with self._database.reading() as sql:
+            rows = await sql.rows(PAST_RUNS, queue, since)
+        return [
+            PastRun(row["started_at"], row["ended_at"], decode_tasks(row["tasks"])) for row in rows
+        ]
 
     async def to_plan(self, until: float, *, limit: int) -> list[Reservation]:
         """Live recurring reservations that are planned to less than `until`, by number."""

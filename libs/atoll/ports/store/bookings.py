@@ -1,9 +1,10 @@
-"""What is read and written of bookings beside the model's values: requests, use, events, filters."""
+"""What is read and written of bookings beside the model: requests, use, events, filters."""
 
 from dataclasses import dataclass
 
 from atoll.core.model.booking import OccurrenceId
 from atoll.core.model.ids import Epoch, QueueName, Tenant
+from atoll.core.model.plan import TaskPlacement
 from atoll.core.model.reservation import (
     NO_OCCURRENCE,
     NO_RESERVATION,
@@ -53,6 +54,15 @@ class Use:
     used_device_hours: float
     busy_at: float
     used_until: float
+
+
+@dataclass(frozen=True, slots=True)
+class PastRun:
+    """A run that has been, or is; 0 as its end: it is."""
+
+    started_at: float
+    ended_at: float
+    tasks: tuple[TaskPlacement, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from atoll.core.model.booking import OccurrenceId
-from atoll.core.model.ids import Epoch, ShardId, Tenant
+from atoll.core.model.ids import Epoch, QueueName, ShardId, Tenant
 from atoll.core.model.reservation import (
     NO_RESERVATION,
     Occurrence,
@@ -27,6 +27,7 @@ from atoll.ports.store.bookings import (
     Listed,
     LoopFence,
     OccurrenceFilter,
+    PastRun,
     ReservationFilter,
     Use,
 )
@@ -190,6 +191,14 @@ class ReservationStore(Protocol):
 
     async def kept(self, ids: Iterable[OccurrenceId]) -> dict[OccurrenceId, Kept]:
         """Occurrences by number; those that do not exist are left out."""
+        ...
+
+    async def made_by(self, tenant: Tenant, created_by: str) -> list[Kept]:
+        """All occurrences of somebody's reservations, those that are over too, by number."""
+        ...
+
+    async def past_runs(self, queue: QueueName, since: float) -> list[PastRun]:
+        """Runs of a queue and of those below it that had not ended by `since`, by start."""
         ...
 
     async def to_plan(self, until: float, *, limit: int) -> list[Reservation]:

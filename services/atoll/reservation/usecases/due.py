@@ -3,8 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from atoll.core.model.booking import OccurrenceId
-from atoll.core.model.reservation import OccurrenceState, ReservationId
+from atoll.core.model.booking import OccurrenceId, OnEnd
+from atoll.core.model.reservation import (
+    Occurrence,
+    OccurrenceState,
+    ReservationId,
+    ReservationSpec,
+)
 from atoll.core.model.reservation_lifecycle import TERMINAL_OCCURRENCE, BookingEvent
 from atoll.ports.store.bookings import Kept
 
@@ -36,19 +41,26 @@ def next_of(kept: Kept, now: float) -> Due:
     occurrence, spec = kept.occurrence, kept.reservation.spec
     if occurrence.state in TERMINAL_OCCURRENCE:
         return _due(kept, float("inf"), BookingEvent.ENDED)
-    if occurrence.end_at <= now:
-        return _due(kept, occurrence.end_at, BookingEvent.ENDED)
+    over_at = over_at_of(kept.reservation.spec, occurrence)
+    if over_at <= now:
+        return _due(kept, over_at, BookingEvent.ENDED)
     if occurrence.state is OccurrenceState.RUNNING:
         idle_s = spec.release_after_idle_s
         given_back = max(occurrence.started_at, kept.busy_at) + idle_s
         if idle_s and given_back < occurrence.end_at:
             told = f"no owner ran anything for {idle_s:,.0f} s"
             return _due(kept, given_back, BookingEvent.RELEASED, message=told)
-        return _due(kept, occurrence.end_at, BookingEvent.ENDED)
+        return _due(kept, over_at, BookingEvent.ENDED)
     bind_at = 0.0 if spec.pinned else occurrence.start_at - spec.bind_before_s
     if occurrence.state is OccurrenceState.PLANNED and occurrence.start_at > now:
         return _due(kept, bind_at, BookingEvent.BOUND)
     return _due(kept, occurrence.start_at, BookingEvent.STARTED)
+
+
+def over_at_of(spec: ReservationSpec, occurrence: Occurrence) -> float:
+    """When it is over: a grace at its end is told as long as the window is shown."""
+    grace_s = spec.end_grace_s if spec.on_end is OnEnd.GRACE else 0.0
+    return occurrence.end_at + grace_s
 
 
 def _due(kept: Kept, at: float, event: BookingEvent, *, message: str = "") -> Due:

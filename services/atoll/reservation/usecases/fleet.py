@@ -4,11 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from atoll.core.engine.bookings.rules.large_jobs import devices_of
 from atoll.core.model.booking import NodeShare
-from atoll.core.model.ids import AttemptId, ClusterName, NodeId, QueueName
+from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId, QueueName, Tenant
 from atoll.core.model.inventory import Cluster, ClusterState, Node
 from atoll.core.model.job import Queue
 from atoll.core.model.lifecycle import TERMINAL_ATTEMPT, AttemptWish, JobState
+from atoll.core.model.plan import PendingJob
 from atoll.core.state.ledger import Holding
 from atoll.core.state.world import World
 from atoll.ports.store.placement import AttemptView, ShardDelta
@@ -26,6 +28,8 @@ class FleetCopy:
     nodes: dict[NodeId, Node] = field(default_factory=dict)
     node_ids: dict[str, NodeId] = field(default_factory=dict)
     """By `cluster/node`."""
+    large: set[JobId] = field(default_factory=set)
+    """Queued jobs of more than one device, or with a guaranteed deadline."""
     failing: set[NodeId] = field(default_factory=set)
     """Nodes that came to have less, or may have, until somebody has looked after them."""
     _live: set[AttemptId] = field(default_factory=set)
@@ -42,6 +46,22 @@ class FleetCopy:
     def present(self) -> Iterator[Node]:
         """Nodes that their agents list."""
         return (node for node in self.nodes.values() if node.present)
+
+    def waiting(self, tenant: Tenant) -> list[PendingJob]:
+        """A tenant's queued jobs that are large, by number."""
+        found = (self.world.pending(number) for number in sorted(self.large))
+        own = {name for name, queue in self.queues.items() if queue.tenant == tenant}
+        return [job for job in found if job is not None and job.queue in own]
+
+    def domains(self, cluster: ClusterName, level: str) -> dict[str, list[str]]:
+        """Nodes as `cluster/node` by domain as `cluster/domain`; both by name."""
+        found: dict[str, list[str]] = {}
+        for node in self.present():
+            domain = dict(node.inventory.domains).get(level)
+            if node.cluster == cluster and domain is not None:
+                name = f"{cluster}/{node.inventory.name}"
+                found.setdefault(f"{cluster}/{domain}", []).append(name)
+        return {domain: sorted(nodes) for domain, nodes in sorted(found.items())}
 
     def open_clusters(self) -> set[ClusterName]:
         """Clusters that were not given up."""
@@ -104,7 +124,10 @@ class FleetCopy:
     def _absorb_jobs(self, delta: ShardDelta) -> None:
         gone = [v.pending.id for v in delta.jobs if v.state is not JobState.QUEUED]
         self.world.remove_pending(gone)
-        self.world.upsert_pending([v.pending for v in delta.jobs if v.state is JobState.QUEUED])
+        self.large.difference_update(gone)
+        queued = [v.pending for v in delta.jobs if v.state is JobState.QUEUED]
+        self.world.upsert_pending(queued)
+        self.large.update(job.id for job in queued if job.guaranteed or devices_of(job) > 1)
 
 
 def _offer(node: Node) -> tuple[object, ...]:

@@ -62,6 +62,18 @@ class Ground:
         self.clock = clock
         self.ids = ids
         self._notifier = notifier
+        self.fence: Fencing | None = None
+        """Passed by every write that brings no fence of its own."""
+        self.also: Callable[[Writing], Awaitable[None]] | None = None
+        """Done at the end of every write, in its transaction."""
+
+    def under(self, fence: Fencing, also: Callable[["Writing"], Awaitable[None]]) -> "Ground":
+        """The same ground, all writes of which pass a fence and do something more."""
+        same = Ground(
+            self.store, self.replica, notifier=self._notifier, clock=self.clock, ids=self.ids
+        )
+        same.fence, same.also = fence, also
+        return same
 
     async def book(
         self,
@@ -137,8 +149,8 @@ class Ground:
             self.ring()
 
     async def _locked(self, tx: ReservationTx, fence: Fencing | None) -> tuple[Writing, bool]:
-        if fence is not None:
-            await fence(tx)
+        if passing := fence or self.fence:
+            await passing(tx)
         await tx.lock_shards(self.replica.shards)
         changed = await self.replica.catch_up_in(tx)
         now = await tx.now()
@@ -146,6 +158,8 @@ class Ground:
 
     async def _finish(self, writing: Writing) -> None:
         tx = writing.tx
+        if self.also is not None:
+            await self.also(writing)
         await tx.add_events(writing.events)
         if writing.touched:
             touched = tuple(sorted(writing.touched))

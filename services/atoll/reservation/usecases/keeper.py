@@ -5,49 +5,35 @@ lost the term learns it there.
 """
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from atoll.core.engine.bookings.answers import Accepted, Placed, Rebound, Refused
+from atoll.core.engine.bookings.answers import Accepted, Rebound, Refused
 from atoll.core.engine.bookings.calendar import Calendar
 from atoll.core.engine.bookings.checks import MOST_AHEAD_S
 from atoll.core.engine.bookings.recurrence import occurrences
 from atoll.core.model.booking import OccurrenceId
 from atoll.core.model.ids import NodeId
 from atoll.core.model.reservation import (
-    Occurrence,
-    OccurrenceState,
     Reservation,
     ReservationState,
 )
-from atoll.core.model.reservation_lifecycle import TERMINAL_OCCURRENCE, BookingEvent
+from atoll.core.model.reservation_lifecycle import BookingEvent
 from atoll.ports.store.bookings import Kept, LoopFence
 from atoll.ports.store.reservation import ReservationTx
-from atoll.reservation.usecases import entries
+from atoll.reservation.usecases import deeds, entries
+from atoll.reservation.usecases.deeds import LOOP, Done
 from atoll.reservation.usecases.due import Due, due, next_due
 from atoll.reservation.usecases.fleet import FleetCopy
 from atoll.reservation.usecases.ground import Ground, Writing
-from atoll.reservation.usecases.spans import Planned, plan_on
+from atoll.reservation.usecases.spans import plan_on
 from atoll.reservation.usecases.use import busy_now, counted, use_of
 
 MOST_AT_ONCE: Final = 200
 """Occurrences in one transaction."""
 AGAIN_S: Final = 5.0
 """Between two looks at bookings that lack nodes."""
-EARLY_S: Final = 0.05
-"""By so much may the store's clock be behind ours."""
-LOOP: Final = "reservation"
-"""Who did what the loop does."""
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """Something that the loop did, and how late."""
-
-    event: BookingEvent
-    occurrence: OccurrenceId
-    late_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -94,7 +80,7 @@ class Term:
             for action in actions:
                 row, reservation = rows.get(action.occurrence), locked.get(action.reservation)
                 if row is not None and reservation is not None:
-                    done += await _act(writing, reservation, row, action=action)
+                    done += await deeds.act(writing, reservation, row, action=action)
             return done
 
         result = await self.ground.write(change, fence=lambda tx: self._pass(tx, passed))
@@ -160,15 +146,19 @@ class Term:
     async def save_use(self) -> None:
         """Write what owners used so far."""
         uses = [use_of(kept) for kept in self.kept.values() if kept.used_until]
+        if uses:
+            await self.small(lambda tx: tx.note_use(uses))
+
+    async def small(self, change: Callable[[ReservationTx], Awaitable[None]]) -> None:
+        """Commit under the fence what no placement depends on."""
         passed: list[LoopFence] = []
 
-        async def change(tx: ReservationTx) -> None:
+        async def fenced(tx: ReservationTx) -> None:
             await self._pass(tx, passed)
-            await tx.note_use(uses)
+            await change(tx)
 
-        if uses:
-            await self.ground.small(change)
-            self.fence = passed[-1]
+        await self.ground.small(fenced)
+        self.fence = passed[-1]
 
     async def _rebind(self, ids: Sequence[OccurrenceId]) -> list[Done]:
         passed: list[LoopFence] = []
@@ -186,7 +176,7 @@ class Term:
                 row = rows.get(number)
                 reservation = locked.get(row.reservation) if row is not None else None
                 if row is not None and reservation is not None:
-                    done += await _mended(writing, reservation, row, rebound=rebound)
+                    done += await deeds.mend(writing, reservation, row, rebound=rebound)
             return done
 
         result = await self.ground.book(prepare, change, fence=lambda tx: self._pass(tx, passed))
@@ -206,7 +196,7 @@ class Term:
             if standing is None or standing.revision != reservation.revision:
                 return 0
             await writing.tx.update_reservation(replace(standing, planned_until=planned.until))
-            await _add_planned(writing, standing, planned, found=found)
+            await deeds.add_planned(writing, standing, planned, found=found)
             return len(found)
 
         result = await self.ground.book(prepare, change, fence=lambda tx: self._pass(tx, passed))
@@ -227,65 +217,6 @@ def _is_hurt(kept: Kept, fleet: FleetCopy, failing: Collection[NodeId], *, again
         return True
     shares = (share for part in kept.occurrence.parts for share in part.shares)
     return any(share.node in failing and fleet.lacks(share) for share in shares)
-
-
-async def _act(
-    writing: Writing, reservation: Reservation, row: Occurrence, *, action: Due
-) -> list[Done]:
-    """One action; nothing when somebody changed the occurrence meanwhile."""
-    if row.state in TERMINAL_OCCURRENCE:
-        return []
-    late_s = writing.now - action.at
-    match action.event:
-        case BookingEvent.STARTED:
-            if row.start_at > writing.now + EARLY_S or row.state is OccurrenceState.RUNNING:
-                return []
-            row = replace(row, started_at=writing.now)
-        case BookingEvent.ENDED:
-            if row.end_at > writing.now + EARLY_S:
-                return []
-        case _:
-            pass
-    done = await entries.put(
-        writing, reservation, row, event=action.event, message=action.message, principal=LOOP
-    )
-    return [Done(action.event, row.id, late_s=late_s)] if done is not None else []
-
-
-async def _mended(
-    writing: Writing, reservation: Reservation, row: Occurrence, *, rebound: Rebound
-) -> list[Done]:
-    if row.state in TERMINAL_OCCURRENCE:
-        return []
-    if (rebound.parts, rebound.missing) == (row.parts, row.missing_devices):
-        return []
-    event = BookingEvent.SHORT if rebound.missing else BookingEvent.MOVED
-    moved = replace(row, parts=rebound.parts, missing_devices=rebound.missing)
-    message = rebound.message or ("is complete again" if not rebound.missing else "lacks nodes")
-    done = await entries.put(
-        writing, reservation, moved, event=event, message=message, principal=LOOP
-    )
-    return [Done(event, row.id)] if done is not None else []
-
-
-async def _add_planned(
-    writing: Writing,
-    reservation: Reservation,
-    planned: Planned,
-    *,
-    found: Sequence[Accepted | Refused],
-) -> None:
-    placed: list[Placed] = []
-    for span, answer in zip(planned.spans, found, strict=True):
-        if isinstance(answer, Accepted):
-            placed += answer.placed
-            to = reservation.spec.name
-            await entries.give_way(writing, answer.moves, to=to, principal=LOOP)
-        else:
-            told = "; ".join(obstacle.message for obstacle in answer.obstacles[:2])
-            message = f"no room at {span.local}: {told}"
-            entries.tell(writing, reservation, BookingEvent.SHORT, message=message, principal=LOOP)
-    await entries.add(writing, reservation, placed)
 
 
 def _goes_on(reservation: Reservation) -> bool:
