@@ -16,7 +16,6 @@ from atoll.core.engine.burst.demand.series import (
     STEP_S,
     Demand,
     Floats,
-    booked_ahead,
     scale_of,
 )
 from atoll.core.engine.burst.demand.survival import Survival
@@ -56,11 +55,6 @@ def features_of(demand: Demand, survival: Survival, horizon: int) -> Features:
         *(np.full(horizon, value) for value in _levels(demand.history, scale)),
     ]
     return Features(np.stack(columns, axis=1), last, scale)
-
-
-def free_of_bookings(demand: Demand, actual: Floats) -> Floats:
-    """(H) demand less what was booked, as features and targets count it."""
-    return np.maximum(actual - booked_ahead(demand, len(actual)), 0.0)
 
 
 def _when(demand: Demand, horizon: int) -> list[Floats]:
