@@ -38,7 +38,7 @@ def _record(value: Any) -> dict[str, Any]:
         for item in fields(value)
         if item.name not in _HIDDEN
     }
-    if hasattr(value, "spec"):
+    if "spec" not in record and hasattr(value, "spec"):
         record["spec"] = value.spec
     return record
 
