@@ -106,6 +106,16 @@ def test_what_can_be_stopped_is_displaced_and_the_cheapest_of_it() -> None:
     assert lost.device_seconds == 8 * (60.0 + 30.0)
 
 
+def test_what_may_be_stopped_and_has_no_limit_is_gone_some_day() -> None:
+    made = world(node(1))
+    run(made, 7, 1)
+    at = calendar(made)
+    soon, later = ask(at, spec(h100(1)), (23, 24)), ask(at, spec(h100(1)), (24, 25))
+    assert isinstance(soon, Accepted)
+    assert isinstance(later, Accepted)
+    assert ([each.name for each in soon.displaced], later.displaced) == (["7.1"], ())
+
+
 def test_a_run_that_needs_its_grace_cannot_be_gone_sooner() -> None:
     made = world(node(1))
     run(made, 7, 1, grace_s=600.0)

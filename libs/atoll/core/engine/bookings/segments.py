@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atoll.core.engine.bookings.segment_kernels import NOTHING, Segments, link, unlink
-from atoll.core.model.booking import NodeShare
+from atoll.core.model.booking import OPEN_ENDED_S, NodeShare
 from atoll.core.model.reservation import Parts
 from atoll.core.state.columns import copy_leading
 from atoll.core.state.mig import grant_bits
@@ -146,6 +146,8 @@ class SegmentBook:
         told = snapshot.running.stopping[owner]
         soft = np.where(told, np.minimum(soft, np.maximum(stops, now + SOON_S)), soft)
         gives_way = runs.preemptible[owner] & ~runs.guaranteed[owner]
+        # When it ends nobody can tell; the cycle takes the same time for it.
+        soft = np.where(gives_way & np.isinf(soft), now + OPEN_ENDED_S, soft)
         store.start[here], store.soft[here] = EARLY, soft
         store.end[here] = np.where(gives_way, np.minimum(soft, stops), soft)
         store.rank[here], store.item[here] = TOP, -1 - owner
