@@ -48,9 +48,12 @@ demo: setup ## run the whole control plane here and show a job's way through it
 up: setup ## run the control plane until Ctrl-C
 	$(BIN)/atoll up --foreground
 
+# Files stay whole on one worker, so that what a module starts is started once.
+WORKERS ?= 2
+
 .PHONY: test
 test: setup ## run every test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 .PHONY: test-compose
 test-compose: setup ## build the images and run them with docker compose
