@@ -84,8 +84,8 @@ def plan(
     """
     cycle = _Cycle(snapshot, policies, now=now, rng=rng)
     nominees = cycle.start_nominees()
-    cycle.keeper.begin()
     let_in = cycle.let_in(limits.max_placements)
+    cycle.keeper.begin()
     cycle.run(limits.max_placements - let_in, memo or Memo())
     cycle.slip_in()
     placed = Assembler(cycle.snapshot, cycle.statement).placements()

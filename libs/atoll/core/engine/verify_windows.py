@@ -5,7 +5,7 @@ It counts by itself, task by task, what would be on a node when a window begins.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from atoll.core.model.booking import NodeShare, OnEnd, Window, held_for_s, owned_by
 from atoll.core.model.errors import DomainError, ErrorCode
@@ -77,18 +77,15 @@ class _Book:
         return ""
 
     def _strays(self, placement: GangPlacement) -> str:
+        wanted, now = placement.request.reservation, self._now
         for task in placement.tasks:
-            shares = [
-                share
-                for window, share in self._ledger.booked.on(
-                    task.node, now=self._now, until=float("inf")
-                )
-                if window.booking == placement.request.reservation
-                and (window.open or window.start <= self._now)
-                and self._is_owner(window, placement)
-            ]
-            if not any(_holds(share, task) for share in shares):
-                return f"it is not inside {placement.request.reservation}, which it asks for"
+            shares = defaultdict[int, list[NodeShare]](list)
+            for window, share in self._ledger.booked.on(task.node, now=now, until=float("inf")):
+                is_open = window.open or window.start <= now
+                if window.booking == wanted and is_open and self._is_owner(window, placement):
+                    shares[window.id].append(share)
+            if not any(_holds(_joined(parts), task) for parts in shares.values()):
+                return f"it is not inside {wanted}, which it asks for"
         return ""
 
     def _meets(self, placement: GangPlacement, window: Window) -> bool:
@@ -218,6 +215,16 @@ def _is_on(share: NodeShare, task: TaskPlacement) -> bool:
 
 def _overlap(share: NodeShare, task: TaskPlacement) -> bool:
     return share.whole or _is_on(share, task)
+
+
+def _joined(parts: Sequence[NodeShare]) -> NodeShare:
+    return replace(
+        parts[0],
+        cpu_milli=sum(part.cpu_milli for part in parts),
+        memory_bytes=sum(part.memory_bytes for part in parts),
+        devices=tuple(grant for part in parts for grant in part.devices),
+        whole=any(part.whole for part in parts),
+    )
 
 
 def _holds(share: NodeShare, task: TaskPlacement) -> bool:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from atoll.core.engine.windows.bookings import Bookings, Claimant
 from atoll.core.engine.windows.kept import Kept, Parts
+from atoll.core.model.plan import TaskPlacement
 from atoll.core.state.columns import Nodes
 from atoll.core.state.statement import Statement
 
@@ -41,14 +42,39 @@ class Admission:
         """Something was placed: look anew."""
         self._parts = None
 
-    def owners(self, who: Claimant, nodes: Nodes, *, at: float) -> Entrance | None:
-        """Into the windows that are open at a time to their owners' job; None: there are none."""
+    def owners(
+        self, who: Claimant, nodes: Nodes, *, at: float, held_until: float | None = None
+    ) -> Entrance | None:
+        """Into the windows that are open at a time to their owners' job; None: there are none.
+
+        `held_until`: from now until then a place is held for it, in nobody else's window.
+        """
         bookings = self._bookings
         inside = bookings.inside(who, at)
         if not inside.any():
             return None
         rows = bookings.rows_of(inside)
-        return self._entrance(who, nodes, rows=rows, inside=inside, at=at)
+        last = float(bookings.lasts[inside].max())
+        if who.reservation and last < at + who.holds_s:
+            # It is stopped with its window, so what comes later is not in its way.
+            who = who._replace(holds_s=last - at)
+        strange = None if held_until is None else bookings.strangers(who, held_until)
+        found = self._entrance(who, nodes, rows=rows, inside=inside, at=at)
+        return found if strange is None else self._without(found, nodes, strange)
+
+    def _without(self, entrance: Entrance, nodes: Nodes, windows: Bools) -> Entrance:
+        """The same without what some windows have, whoever is there just now."""
+        allowed = entrance.rows & ~self._bookings.wholly(windows) & ~self._bookings.sliced(windows)
+        rows = np.flatnonzero(allowed)
+        with taken(nodes, entrance.kept):
+            kept = self.parts.kept(nodes, windows, rows, all_of_it=True)
+        return Entrance(allowed, (*entrance.kept, kept))
+
+    def holds(self, who: Claimant, tasks: Sequence[TaskPlacement], *, at: float) -> bool:
+        """Whether tasks are inside the windows that are open at a time to who asks for one."""
+        inside = self._bookings.inside(who, at)
+        rows = self._bookings.snapshot.row_of
+        return all(self.parts.holds(inside, rows[task.node], task) for task in tasks)
 
     def to(self, who: Claimant, nodes: Nodes) -> Entrance:
         """Wherever a job may go now."""
@@ -79,9 +105,10 @@ class Admission:
             kept.append(self.parts.kept(nodes, meets, rows))
         if who.reservation:
             # What is kept for others is not free inside either.
-            with taken(nodes, kept):
-                kept.append(self.parts.outside(nodes, inside, rows))
-        return Entrance(allowed, kept)
+            with taken(nodes, tuple(kept)):
+                outside = self.parts.outside(nodes, inside, rows)
+            kept.append(outside)
+        return Entrance(allowed, tuple(kept))
 
     @property
     def parts(self) -> Parts:

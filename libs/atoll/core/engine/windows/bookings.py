@@ -2,7 +2,7 @@
 
 A window stands in a job's way when it is not the job's owners', and the job would still hold the
 place when it begins; one that lends is in nobody's way who may be stopped. Who owns a window
-that stops its owners' jobs at its end has to be through by then, or may be stopped.
+that stops its owners' jobs at its end has to be through by then, or is stopped, but not at once.
 """
 
 from dataclasses import dataclass, field
@@ -11,14 +11,16 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from atoll.core.model.booking import OnEnd, held_for_s
+from atoll.core.model.booking import STOP_MARGIN_S, OnEnd, held_for_s
 from atoll.core.model.ids import QueueName
 from atoll.core.model.plan import GangRequest
 from atoll.core.state.queue_tree import ancestry
 from atoll.core.state.ragged import spans
 from atoll.core.state.snapshot import Snapshot
+from atoll.core.state.windows import WindowView
 
 Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MOST_ENDS: Final = 64
 OPEN: Final = 0
@@ -33,13 +35,22 @@ class Claimant(NamedTuple):
     marks: tuple[str, ...]
     holds_s: float
     preemptible: bool
+    grace_s: float
 
 
 def claimant(queue: QueueName, request: GangRequest) -> Claimant:
     """Jobs of a queue with a request."""
     terms = request.terms
     holds_s = held_for_s(terms.time_limit_s, preemptible=terms.preemptible)
-    return Claimant(queue, request.reservation, request.marks, holds_s, terms.preemptible)
+    return Claimant(
+        queue, request.reservation, request.marks, holds_s, terms.preemptible, terms.grace_s
+    )
+
+
+def lasts(view: WindowView) -> Floats:
+    """(W) when owners' runs have to have ended; infinity where they may go on."""
+    found = (w.kept_until if w.on_end is not OnEnd.CONTINUE else np.inf for w in view.values)
+    return np.fromiter(found, np.float64, len(view))
 
 
 class Booked(Protocol):
@@ -66,6 +77,7 @@ class Bookings:
         self.view = snapshot.windows
         self.layout = self.view.on(snapshot.nodes.id, snapshot.nodes.model.shape[1])
         self._stops = np.array([w.on_end is OnEnd.STOP for w in self.view.values], np.bool_)
+        self.lasts = lasts(self.view)
         self._open = np.array([w.open for w in self.view.values], np.bool_)
         self._owned: dict[tuple[QueueName, tuple[str, ...]], Bools] = {}
         self._numbers: dict[Claimant, int] = {}
@@ -100,14 +112,20 @@ class Bookings:
     def conflicts(self, who: Claimant, at: float) -> Bools:
         """(W) windows in the way of a job that starts at a time."""
         view, end = self.view, at + self._ahead + who.holds_s
-        meets = (view.start < end) & (view.end > at) & ~self._welcome(who, end)
+        meets = (view.start < end) & (view.end > at) & ~self._welcome(who, at, end)
         return meets & ~view.lends if who.preemptible and self._lending else meets
+
+    def strangers(self, who: Claimant, until: float) -> Bools:
+        """(W) others' windows that are open before a time: nothing is held there until then."""
+        view = self.view
+        meets: Bools = (view.start < until) & (view.end > self.now)
+        return meets & ~self.owned(who.queue, who.marks)
 
     def inside(self, who: Claimant, at: float) -> Bools:
         """(W) windows that are open at a time to a job that owns them."""
         view = self.view
         begun = (view.start <= at) | (self._open & (at <= self.now))
-        found: Bools = begun & (view.end > at) & self._welcome(who, at + who.holds_s)
+        found: Bools = begun & (view.end > at) & self._welcome(who, at, at + who.holds_s)
         if who.reservation:
             found &= self._named(who.reservation)
         return found
@@ -141,12 +159,23 @@ class Bookings:
         rows[shares.node[shares.whole & windows[shares.window]]] = True
         return rows
 
-    def _welcome(self, who: Claimant, end: float) -> Bools:
-        """(W) windows in which a job may run that ends at a time, for they are its owners'."""
+    def sliced(self, windows: Bools) -> Bools:
+        """(N) rows of which some window takes slices."""
+        shares = self.layout.shares
+        share = np.repeat(np.arange(len(shares.node)), np.diff(shares.first_grant))
+        rows = np.zeros(len(self.layout.ids), np.bool_)
+        rows[shares.node[share[(shares.bits > 0) & windows[shares.window[share]]]]] = True
+        return rows
+
+    def _welcome(self, who: Claimant, at: float, end: float) -> Bools:
+        """(W) windows in which a job may run from `at` to `end`, for they are its owners'."""
         owned = self.owned(who.queue, who.marks)
-        if who.preemptible:
+        if not owned.any():
             return owned
-        return owned & ~(self._stops & (self.view.end < end))
+        # Who may be stopped may stay until then, but for those that would be told at once.
+        told = self.lasts - who.grace_s - STOP_MARGIN_S
+        too_late = told <= at if who.preemptible else self._stops
+        return owned & ~((self.lasts < end) & too_late)
 
     def _named(self, booking: str) -> Bools:
         named = np.zeros(len(self.view), np.bool_)

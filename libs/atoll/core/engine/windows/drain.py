@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from atoll.core.engine.windows.bookings import Bookings
+from atoll.core.engine.windows.bookings import Bookings, lasts
 from atoll.core.engine.windows.work import Work, owners, work_on
-from atoll.core.model.booking import STOP_MARGIN_S, OnEnd
+from atoll.core.model.booking import STOP_MARGIN_S
 from atoll.core.model.lifecycle import StopCause
 from atoll.core.model.plan import Eviction
 from atoll.core.model.resources import BLOCKS_PER_DEVICE
@@ -38,23 +38,15 @@ def overdue(bookings: Bookings) -> set[int]:
         return set()
     ahead = float(running.runs.grace_s[running.live].max()) + STOP_MARGIN_S
     starts = (bookings.view.start <= bookings.now + ahead) & ~bookings.view.ended
-    lasts = _lasts(bookings)
-    ends = lasts <= bookings.now + ahead
+    last = lasts(bookings.view)
+    ends = last <= bookings.now + ahead
     zone = starts | ends
     if not zone.any():
         return set()
     rows = np.zeros(len(bookings.layout.ids), np.bool_)
     rows[bookings.rows_of(zone)] = True
     look = _Look(bookings, work_on(bookings.snapshot, rows, None, now=bookings.now))
-    return look.in_the_way(starts) | look.too_long(ends, lasts)
-
-
-def _lasts(bookings: Bookings) -> Floats:
-    """(W) when owners' runs have to have ended; infinity where they may go on."""
-    found = (
-        w.kept_until if w.on_end is not OnEnd.CONTINUE else np.inf for w in bookings.view.values
-    )
-    return np.fromiter(found, np.float64, len(bookings.view))
+    return look.in_the_way(starts) | look.too_long(ends, last)
 
 
 @dataclass(slots=True)
@@ -86,7 +78,7 @@ class _Look:
                     due.add(int(self.work.slot[load]))
         return due
 
-    def too_long(self, windows: Bools, lasts: Floats) -> set[int]:
+    def too_long(self, windows: Bools, ends: Floats) -> set[int]:
         """Slots of owners' runs that are to have ended when their window does."""
         due: set[int] = set()
         shares = self.bookings.layout.shares
@@ -96,7 +88,7 @@ class _Look:
                 load = int(self.work.load[task])
                 if not self._came_with(load, window) or not self._is_inside(share, task):
                     continue
-                last = float(lasts[window])
+                last = float(ends[window])
                 if self.work.ends[load] > last and self._is_due(load, last):
                     due.add(int(self.work.slot[load]))
         return due

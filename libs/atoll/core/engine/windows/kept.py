@@ -1,6 +1,7 @@
 """Keeps free what windows need of nodes that they take a part of, while others are placed."""
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 from atoll.core.engine.windows.bookings import Bookings
 from atoll.core.engine.windows.kept_kernels import NOBODY, Needs, Spent, Tasks, need, spend
 from atoll.core.engine.windows.work import owners, work_on
+from atoll.core.model.plan import TaskPlacement
 from atoll.core.state.columns import MODE_MIG, Nodes
 from atoll.core.state.mig import MEDIA_BIT
 from atoll.core.state.ragged import offsets, spans
@@ -15,7 +17,9 @@ from atoll.core.state.statement import Statement
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
-EVERY_SLICE = 255 | MEDIA_BIT
+EVERY_SLICE: Final = 255 | MEDIA_BIT
+CLOSED_BLOCKS: Final = 10_000
+"""More than comes free by anybody's end."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,13 +61,15 @@ class Parts:
             memory=np.zeros(shares, np.int64),
             blocks=np.zeros(grants, np.int64),
         )
+        self._nobody = Spent(*(column.copy() for column in self._spent))
         spend(self._first, self._shares, view.start, self._tasks, owns, self._spent)
 
-    def kept(self, nodes: Nodes, windows: Bools, rows: Ints) -> Kept:
-        """What some windows need of rows beside what runs there."""
+    def kept(self, nodes: Nodes, windows: Bools, rows: Ints, *, all_of_it: bool = False) -> Kept:
+        """What some windows need of rows beside what runs there; or all that they have."""
         needs = _nothing(len(rows), nodes.model.shape[1])
         shares, tasks = self._shares, self._tasks
-        need(rows, self._first, shares, self._times, windows, tasks, self._spent, needs)
+        spent = self._nobody if all_of_it else self._spent
+        need(rows, self._first, shares, self._times, windows, tasks, spent, needs)
         # Slices that somebody has are not to be given back to nobody.
         return Kept(rows, needs._replace(bits=needs.bits & ~nodes.slices[rows].astype(np.int64)))
 
@@ -72,20 +78,40 @@ class Parts:
         needs = _nothing(len(rows), nodes.model.shape[1])
         left = _nothing(len(rows), nodes.model.shape[1])
         whole = np.zeros(len(rows), np.bool_)
+        booked = np.zeros(left.blocks.shape, np.bool_)
         for at, row in enumerate(rows.tolist()):
             for share in range(int(self._first[row]), int(self._first[row + 1])):
                 if windows[self._shares.window[share]]:
                     whole[at] |= self._shares.whole[share]
                     self._leave(left, at, share)
+                    grants = slice(*self._shares.first_grant[share : share + 2].tolist())
+                    booked[at, self._shares.device[grants]] = True
         part = ~whole
         for name in ("cpu", "memory", "blocks"):
             free = getattr(nodes, f"{name}_free")[rows[part]].astype(np.int64)
             getattr(needs, name)[part] = np.maximum(0, free - getattr(left, name)[part])
+        # Also when others have stopped who have something there.
+        needs.blocks[part] += np.where(booked[part], 0, CLOSED_BLOCKS)
         mode = self._bookings.snapshot.hardware.models.mode
         sliced = mode[nodes.model[rows[part]]] == MODE_MIG
         others = EVERY_SLICE & ~left.bits[part] & ~nodes.slices[rows[part]].astype(np.int64)
         needs.bits[part] = np.where(sliced, others, 0)
         return Kept(rows, needs)
+
+    def holds(self, windows: Bools, row: int, task: TaskPlacement) -> bool:
+        """Whether what some windows have of a row is large enough for a task, and its devices."""
+        cpu, memory, devices = 0, 0, set[int]()
+        for share in range(int(self._first[row]), int(self._first[row + 1])):
+            if not windows[self._shares.window[share]]:
+                continue
+            if self._shares.whole[share]:
+                return True
+            cpu += int(self._shares.cpu[share])
+            memory += int(self._shares.memory[share])
+            grants = slice(*self._shares.first_grant[share : share + 2].tolist())
+            devices.update(self._shares.device[grants].tolist())
+        fits = task.cpu_milli <= cpu and task.memory_bytes <= memory
+        return fits and {grant.index for grant in task.devices} <= devices
 
     def _leave(self, left: Needs, at: int, share: int) -> None:
         shares, spent = self._shares, self._spent

@@ -77,7 +77,8 @@ class Recall:
         if at is None:
             return
         nodes = self._nodes()
-        entrance = self.admission.owners(who, nodes, at=at)
+        until = max(at, self.masks.now + self._longest()) + self.bind_s
+        entrance = self.admission.owners(who, nodes, at=at, held_until=until)
         if entrance is None:
             return
         slots = self._lent(entrance)
@@ -96,7 +97,10 @@ class Recall:
                 ask=ask,
                 offer=self._offer(group, slots),
             )
-        if found is not None:
+        if found is None:
+            return
+        tasks = found.placement.tasks
+        if not who.reservation or self.admission.holds(who, tasks, at=at):
             self.result.groups.add(group)
             self._settle(found, slots[found.victims], pending=self._pending(group, job), at=at)
 
@@ -105,14 +109,17 @@ class Recall:
         bookings = self.masks.bookings
         if bookings.inside(who, bookings.now).any():
             return bookings.now
-        running = self.snapshot.running
-        grace = running.runs.grace_s[running.live & running.runs.preemptible].max(initial=0.0)
         starts = bookings.view.start
-        soon = (starts > bookings.now) & (starts <= bookings.now + grace + STOP_MARGIN_S)
+        soon = (starts > bookings.now) & (starts <= bookings.now + self._longest() + STOP_MARGIN_S)
         for at in np.unique(starts[soon & bookings.owned(who.queue, who.marks)]).tolist():
             if bookings.inside(who, at).any():
                 return float(at)
         return None
+
+    def _longest(self) -> float:
+        """Grace of those who may be stopped."""
+        running = self.snapshot.running
+        return float(running.runs.grace_s[running.live & running.runs.preemptible].max(initial=0.0))
 
     def _nodes(self) -> Nodes:
         """What is free once all who were told to stop have done so."""
