@@ -32,6 +32,7 @@ def test_the_last_line_is_one_object(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert numbers["jobs"] == 15
     assert numbers["faults"] == {"leader-change": 1}
     assert numbers["violation"] is None
+    assert "eta_starts" in numbers
     assert json.loads((tmp_path / "out" / "report.json").read_text()) == numbers
     assert len(list((tmp_path / "plots").glob("*.png"))) == 3
 
@@ -39,9 +40,10 @@ def test_the_last_line_is_one_object(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_without_messages_it_reports_the_same_kind_of_numbers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(written(tmp_path), fast=True) == 0
+    assert run(written(tmp_path), fast=True, etas=True) == 0
     numbers = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert numbers["states"] == {"SUCCEEDED": 15}
+    assert "eta_starts" in numbers
     assert 0 < numbers["goodput"]["goodput"] <= numbers["goodput"]["scheduling"] <= 1
 
 

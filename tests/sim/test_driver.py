@@ -8,6 +8,7 @@ from atoll.core.model.spec import Checkpoint
 from atoll.core.policies.registry import policies
 from atoll.sim.driver import Driver
 from atoll.sim.fleet import fragmentation
+from atoll.sim.foretelling import Foretelling
 from tests.sim.jobs import nodes, work
 
 
@@ -33,6 +34,16 @@ def test_equal_seeds_give_equal_records() -> None:
     first, second = (Driver(nodes(3), policies(), seed=4).run(works) for _ in range(2))
     assert first.stretches == second.stretches
     assert len(first.stretches) == 300
+
+
+def test_waiting_jobs_are_told_when_they_start() -> None:
+    foretelling = Foretelling()
+    works = [work(i * 30.0, 50 + i % 5 * 20, gpus=8) for i in range(200)]
+    Driver(nodes(1), policies(), foretelling=foretelling).run(works)
+    covered = foretelling.coverage()
+    assert covered.count > 100
+    assert 0.3 < covered.within[0] < 0.7
+    assert covered.within[1] > 0.75
 
 
 def test_a_dependent_job_starts_after_what_it_needs() -> None:
