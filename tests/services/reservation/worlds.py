@@ -40,8 +40,10 @@ HOUR = 3600.0
 class World:
     """One replica; `another` gives one more over the same store."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, *, leader: Store | None = None) -> None:
         self.store = store
+        self.leader = leader or store
+        """The store as placement's leader has it: what it writes the service has to be told."""
         self.clock = clock
         self.ids = SystemIds()
         self.hints = MemoryHints()
@@ -123,8 +125,8 @@ class World:
 
 def memory_world() -> World:
     """Time passes when it is told to."""
-    clock = ManualClock()
-    return World(MemoryStore(MemoryDatabase(), clock), clock)
+    clock, database = ManualClock(), MemoryDatabase()
+    return World(MemoryStore(database, clock), clock, leader=MemoryStore(database, clock))
 
 
 def postgres_world(dsn: str) -> World:

@@ -1,5 +1,6 @@
 """How what was decided about bookings is written: rows, their events, and who gave way."""
 
+import datetime
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -30,13 +31,18 @@ def require_room(found: Accepted | Refused) -> Accepted:
     """What was accepted; raises BookingRefused."""
     if isinstance(found, Accepted):
         return found
-    told = "; ".join(obstacle.message for obstacle in found.obstacles[:2])
+    told = f"it cannot be had at {shown(found.start)}"
     raise BookingRefused(
-        told or "there is no such capacity",
+        told if found.obstacles else f"{told}: there is no such capacity",
         start_at=found.start,
         obstacles=found.obstacles,
         alternatives=found.alternatives,
     )
+
+
+def shown(at: float) -> str:
+    """A time for people, such as `2026-12-07T09:00:00+00:00`."""
+    return datetime.datetime.fromtimestamp(at, datetime.UTC).isoformat(timespec="seconds")
 
 
 def drafts(reservation: Reservation, placed: Iterable[Placed]) -> list[Occurrence]:
