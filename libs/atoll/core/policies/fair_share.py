@@ -151,6 +151,9 @@ def shown_jobs(snapshot: Snapshot, settings: FairShareSettings) -> Jobs:
 
 def _haste(snapshot: Snapshot, settings: FairShareSettings, counts: NDArray[np.int64]) -> Haste:
     views = snapshot.queue.classes
+    if not settings.urgency:
+        nothing = np.ones(int(counts.sum()))
+        return Haste(nothing, nothing, nothing)
     needs = stack([view.need for view in views], snapshot.shares.capacity)
     unit = units(snapshot.shares, snapshot.kinds, settings)
     expected = np.array([view.expected for view in views], np.float64).reshape(-1, 2)
