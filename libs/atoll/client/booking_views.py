@@ -53,7 +53,7 @@ class FoundWindows:
 
 @dataclass(frozen=True, slots=True)
 class CalendarRow:
-    """One cluster's devices of a kind over time; in each cell the lowest value counts."""
+    """One cluster's devices of a kind over time: of each cell the most held, the least free."""
 
     cluster: str
     kind: str

@@ -235,14 +235,14 @@ def test_lower_bookings_are_not_in_the_way_of_a_search_with_a_priority() -> None
     assert at.find(replace(query, priority=2), now=0.0).windows[0].start_at == 4 * HOUR
 
 
-def test_the_calendar_shows_the_lowest_of_each_cell() -> None:
+def test_the_calendar_shows_the_most_booked_and_the_least_free_of_each_cell() -> None:
     made = world(node(1), node(2, EAST))
     run(made, 7, 1, devices=2, time_limit_s=2 * HOUR, preemptible=False)
     at = calendar(made)
     book(at, 1, spec(h100(1, 4, clusters=(WEST,))), (1.5, 3))
     west = at.availability(0.0, 4 * HOUR, step=HOUR, clusters=[WEST])
     assert [(row.kind, row.total) for row in west] == [("H100", 8), ("", 1)]
-    assert west[0].booked == (0.0, 0.0, 4.0, 0.0)
+    assert west[0].booked == (0.0, 4.0, 4.0, 0.0)
     assert west[0].running == (2.0, 0.0, 0.0, 0.0)
     assert west[0].free == (6.0, 4.0, 4.0, 8.0)
     kinds = at.availability(0.0, HOUR, step=HOUR, kinds=["H100"])

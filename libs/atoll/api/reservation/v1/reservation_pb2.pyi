@@ -1604,7 +1604,9 @@ Global___GetCalendarResponse: _TypeAlias = GetCalendarResponse  # noqa: Y015
 
 @_typing.final
 class CalendarRow(_message.Message):
-    """One cluster's devices of a kind over time. The lowest value within each cell counts."""
+    """One cluster's devices of a kind over time. Of each cell the most that is booked and held within
+    it counts, and the least that is free.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -165,7 +165,7 @@ class Rebound:
 
 @dataclass(frozen=True, slots=True)
 class AvailabilityRow:
-    """One cluster's devices of a kind over time; in each cell the lowest value counts."""
+    """One cluster's devices of a kind over time: of each cell the most held, the least free."""
 
     cluster: ClusterName
     kind: str

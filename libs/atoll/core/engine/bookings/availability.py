@@ -43,7 +43,7 @@ def _of_cluster(
 ) -> Iterator[AvailabilityRow]:
     snapshot, rows = diary.terrain.snapshot, diary.terrain.rows(cluster)
     numbers = dict(sorted(snapshot.kinds.items()))
-    low = cells(
+    found = cells(
         diary.book.columns, diary.book.head, snapshot.nodes, snapshot.hardware, rows,
         len(numbers), *axis, count, EVERYTHING,
     )  # fmt: skip
@@ -51,12 +51,12 @@ def _of_cluster(
     totals = Counter(snapshot.hardware.models.kind[model[model > 0]].tolist())
     for kind, number in numbers.items():
         if totals[number] and (not kinds or kind in kinds):
-            yield _row(cluster, kind, totals[number], low=low[:, number])
+            yield _row(cluster, kind, totals[number], values=found[:, number])
     if not kinds or "" in kinds:
-        yield _row(cluster, "", len(rows), low=low[:, len(numbers)])
+        yield _row(cluster, "", len(rows), values=found[:, len(numbers)])
 
 
-def _row(cluster: ClusterName, kind: str, total: int, *, low: Floats) -> AvailabilityRow:
-    shown = np.round(low, 6)
+def _row(cluster: ClusterName, kind: str, total: int, *, values: Floats) -> AvailabilityRow:
+    shown = np.round(values, 6)
     booked, running, free = (tuple(shown[which].tolist()) for which in (BOOKED, RUNNING, FREE))
     return AvailabilityRow(cluster, kind, total, booked, running, free)

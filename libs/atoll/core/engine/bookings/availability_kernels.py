@@ -17,6 +17,8 @@ BARRED: Final = 2
 """Booked, or held by what cannot be stopped."""
 FREE: Final = 2
 _SLICES: Final = 255
+_LITTLE: Final = 1e-9
+"""Of a cell, by which a bound may be off."""
 
 
 @njit(cache=True, nogil=True)
@@ -32,11 +34,11 @@ def cells(
     count: int,
     view: View,
 ) -> NDArray[np.float64]:
-    """(3, kinds + 1, count) the lowest of BOOKED, RUNNING and FREE in every cell.
+    """(3, kinds + 1, count) in every cell the most of BOOKED and RUNNING, and the least of FREE.
 
     In devices by kind, and behind these in nodes. Cell c begins at start + c * step.
     """
-    low = np.full((3, kinds + 1, count), np.inf)
+    shown = _blank(kinds + 1, count)
     now, offered = np.zeros((3, kinds + 1)), np.zeros(kinds + 1)
     amount = np.zeros(kinds + 1)
     times, which = np.zeros(64), np.zeros(64, np.int64)
@@ -60,14 +62,21 @@ def cells(
     for at in order:
         until = min(times[at], end)
         if until > since:
-            _lower(low, now, offered, (since - start) / step, (until - start) / step)
+            _show(shown, now, offered, (since - start) / step, (until - start) / step)
             since = until
         seg = which[at] // 3
         _measure(segs, nodes, hardware, seg, amount)
         _change(now, amount, which[at] % 3, segs.item[seg] < 0)
     if end > since:
-        _lower(low, now, offered, (since - start) / step, float(count))
-    return low
+        _show(shown, now, offered, (since - start) / step, float(count))
+    return shown
+
+
+@njit(cache=True, nogil=True)
+def _blank(columns: int, count: int) -> NDArray[np.float64]:
+    shown = np.zeros((3, columns, count))
+    shown[FREE] = np.inf
+    return shown
 
 
 @bare
@@ -121,17 +130,17 @@ def _change(
 
 
 @bare
-def _lower(
-    low: NDArray[np.float64],
+def _show(
+    shown: NDArray[np.float64],
     now: NDArray[np.float64],
     offered: NDArray[np.float64],
     since: float,
     until: float,
 ) -> None:
-    first, last = int(since), min(low.shape[2], int(np.ceil(until)))
+    first, last = int(since + _LITTLE), min(shown.shape[2], int(np.ceil(until - _LITTLE)))
     for k in range(offered.shape[0]):
         free = max(0.0, offered[k] - now[BARRED, k])
         for cell in range(first, last):
-            low[BOOKED, k, cell] = min(low[BOOKED, k, cell], now[BOOKED, k])
-            low[RUNNING, k, cell] = min(low[RUNNING, k, cell], now[RUNNING, k])
-            low[FREE, k, cell] = min(low[FREE, k, cell], free)
+            shown[BOOKED, k, cell] = max(shown[BOOKED, k, cell], now[BOOKED, k])
+            shown[RUNNING, k, cell] = max(shown[RUNNING, k, cell], now[RUNNING, k])
+            shown[FREE, k, cell] = min(shown[FREE, k, cell], free)
