@@ -1,7 +1,9 @@
 """Spot capacity as a Markov chain, so that what is to come has an expected cost.
 
 A state is: up or down, since when (in bands), and the share of time up (in bands). A band is left
-at the rate at which it would be crossed; the chance of a turn is the prior's.
+at the rate at which it would be crossed. The chance of a turn is the prior's, leant so that the
+share of time up stays what it is: the prior tells how long runs are, the zone how often it is up.
+A prior that hopes for better times in a poor zone makes a job wait for them until it is late.
 """
 
 import math
@@ -19,6 +21,8 @@ AGES_S: Final = tuple(TURN_S * ticks for ticks in (2, 3, 5, 9, 17, 33))
 """Where bands of age begin; the first one begins at 0, the last one has no end."""
 SHARES: Final = (0.1, 0.25, 0.4, 0.55, 0.7, 0.85)
 STATES: Final = 2 * (len(AGES_S) + 1) * (len(SHARES) + 1)
+LEAN: Final = 6.0
+"""The most there is."""
 
 Moves = dict[int, float]
 
@@ -50,7 +54,8 @@ def chain_of(prior: Prior, step_s: float) -> Chain:
         for age in range(len(AGES_S) + 1)
         for share in range(len(SHARES) + 1)
     ]
-    moves = [_moves(band, prior, step_s) for band in bands]
+    leans = [_lean(prior, share, step_s) for share in range(len(SHARES) + 1)]
+    moves = [_moves(band, prior, step_s, lean=leans[band.share]) for band in bands]
     counts = np.cumsum([0, *map(len, moves)])
     to = [state for each in moves for state in each]
     chance = [chance for each in moves for chance in each.values()]
@@ -58,8 +63,33 @@ def chain_of(prior: Prior, step_s: float) -> Chain:
     return Chain(counts.astype(np.int64), np.array(to, np.int64), np.array(chance), up)
 
 
-def _moves(band: _Band, prior: Prior, step_s: float) -> Moves:
-    turns = turn_chance(prior, _typical(band), step_s)
+def _lean(prior: Prior, share: int, step_s: float) -> float:
+    """With which the share of time up stays in the middle of its band."""
+    low, high = -LEAN, LEAN
+    for _ in range(30):
+        lean = (low + high) / 2
+        up_s, down_s = (_run(prior, share, step_s, up=up, lean=lean) for up in (True, False))
+        if up_s / (up_s + down_s) < sum(_share(share)) / 2:
+            low = lean
+        else:
+            high = lean
+    return (low + high) / 2
+
+
+def _run(prior: Prior, share: int, step_s: float, *, up: bool, lean: float) -> float:
+    """Steps for which the market stays up, or down, on average."""
+    steps, comes = 0.0, 1.0
+    for age in range(len(AGES_S) + 1):
+        band = _Band(up, age, share)
+        turns = turn_chance(prior, _typical(band), step_s, lean=lean)
+        ages = dict(_ageing(band, step_s)).get(age + 1, 0.0)
+        here = comes / (turns + (1 - turns) * ages)
+        steps, comes = steps + here, here * (1 - turns) * ages
+    return steps
+
+
+def _moves(band: _Band, prior: Prior, step_s: float, *, lean: float) -> Moves:
+    turns = turn_chance(prior, _typical(band), step_s, lean=lean)
     moves: Moves = {}
     for share, drifts in _drift(band, step_s):
         _put(moves, _Band(not band.up, 0, share), turns * drifts)

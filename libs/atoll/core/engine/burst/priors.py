@@ -14,6 +14,8 @@ from atoll.core.engine.burst.watch import Seen
 
 TURN_S: Final = 600.0
 """Within so long a turn has the fitted chance."""
+NEVER: Final = 1e-12
+"""The least chance of a turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +60,16 @@ def prior_for(zones: Iterable[str]) -> Prior:
     return next((prior for prior in PRIORS.values() if not prior.fitted_on & asked), EAST)
 
 
-def turn_chance(prior: Prior, seen: Seen, within_s: float) -> float:
-    """How likely the zone turns within so many seconds."""
+def turn_chance(prior: Prior, seen: Seen, within_s: float, *, lean: float = 0.0) -> float:
+    """How likely the zone turns within so many seconds.
+
+    `lean` makes rises more likely and falls less: it is added to the log odds of the former and
+    taken from those of the latter.
+    """
     turn = prior.fall if seen.up else prior.rise
     age = math.log2(max(seen.run_s / TURN_S, 1.0))
     fresh = turn.fresh if seen.run_s <= TURN_S else 0.0
     odds = turn.one + fresh + turn.age * age + (turn.share + turn.age_share * age) * seen.share
+    odds += -lean if seen.up else lean
     stays = 1.0 / (1.0 + math.exp(odds))
-    return float(1.0 - stays ** (within_s / TURN_S))
+    return max(NEVER, float(1.0 - stays ** (within_s / TURN_S)))
