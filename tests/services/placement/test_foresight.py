@@ -14,6 +14,7 @@ from atoll.placement.usecases.etas import Eta
 from atoll.placement.usecases.explain import explain_job
 from atoll.placement.usecases.foresight import foresee, remember
 from atoll.placement.usecases.leader import Leader
+from atoll.placement.usecases.outlook import Outlook
 from atoll.placement.usecases.questions import list_waits, plan_job
 from tests.services.placement.shard import Shard, cycle, one_gpu
 
@@ -111,6 +112,24 @@ async def test_what_waits_for_a_time_or_another_job_says_so() -> None:
     assert start(ends) == pytest.approx(now + 2 * HOUR, abs=2)
     assert follows is not None
     assert str(runs.id) in follows.cause
+
+
+async def test_a_guaranteed_deadline_promises_a_start() -> None:
+    shard, leader = await led()
+    await seen(shard, leader, whole())
+    now = shard.clock.now()
+    promised = whole(deadline_at=now + 9 * HOUR, time_limit_s=3600.0)
+    (first,) = await shard.submit(whole())
+    (job,) = await shard.submit(promised, guaranteed=True)
+    await cycle(leader)
+    await foresee(leader)
+    leader.outlook = Outlook()  # without its reservation
+    (eta,) = etas(leader, job)
+    assert eta is not None
+    assert (eta.promised, eta.cluster) == (True, "north")
+    assert eta.p50_at == eta.p90_at == now + 8 * HOUR
+    assert now < eta.if_nothing_arrives_at <= now + 2.1 * HOUR
+    assert first.id < job.id
 
 
 async def test_run_times_are_learnt_and_known_to_the_next_leader() -> None:

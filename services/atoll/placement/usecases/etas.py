@@ -47,6 +47,8 @@ def eta_of(leader: Leader, pending: PendingJob, *, now: float) -> Eta | None:
     if promise is not None:
         return _promised(promise)
     found = _point(leader, leader.foresight.latest, pending, now=now)
+    if pending.guaranteed and pending.deadline_at:
+        return _guaranteed(leader, pending, found[0] if found else None, now=now)
     if found is None:
         return None
     point, cause = found
@@ -157,6 +159,16 @@ def _end_of_run(leader: Leader, holding: Holding, *, now: float) -> float:
     begun = run.started_at if run is not None else now
     ran_s, lasts_s = now - begun, leader.memory.world.run_times.view().one(like)[1]
     return begun + (lasts_s if lasts_s > ran_s else min(ran_s * STRETCH, limit_s or math.inf))
+
+
+def _guaranteed(leader: Leader, pending: PendingJob, point: Point | None, *, now: float) -> Eta:
+    """It will have started in time, whoever comes after it."""
+    limit_s = pending.request.terms.time_limit_s or leader.memory.world.expected(pending)[1]
+    latest = max(now, pending.deadline_at - limit_s)
+    soonest = latest if point is None else min(latest, max(now, point.start))
+    cause = "its deadline is guaranteed, and then it is time to start"
+    cluster = NOWHERE if point is None else point.cluster
+    return Eta(latest, latest, soonest, cause, promised=True, cluster=cluster)
 
 
 def _held(leader: Leader, hold: Nomination, *, now: float) -> Eta:
