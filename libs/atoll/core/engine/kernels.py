@@ -14,6 +14,7 @@ from atoll.core.engine.deadlines.warm import warm_book
 from atoll.core.engine.explain import explain
 from atoll.core.engine.timeline.warm import warm_forecasts
 from atoll.core.engine.verify import verify
+from atoll.core.engine.windows.warm import warm_windows
 from atoll.core.model.ids import ClusterName, JobId, NodeId, QueueName, Tenant
 from atoll.core.model.inventory import Cluster, Device, Node, NodeInventory
 from atoll.core.model.job import Queue
@@ -48,6 +49,7 @@ def warm() -> None:
         for p in made.placements
     ])
     warm_forecasts(world)
+    warm_windows(world, 1.0)
     world.remove_pending([p.job for p in made.placements])
     world.end_allocations([p.attempt for p in made.placements])
     _warm_preemption()

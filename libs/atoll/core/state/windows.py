@@ -36,7 +36,13 @@ class WindowView:
     values: tuple[Window, ...]
     start: Floats
     end: Floats
+    lasts: Floats
+    """When owners' runs have to have ended; infinity where they may go on."""
     lends: Bools
+    stops: Bools
+    """Owners' runs stop at the end, not later."""
+    is_open: Bools
+    """The reservation service has begun it."""
     shares: Shares
     by_queue: Mapping[QueueName, Sequence[int]]
     """Windows by a queue that owns them; those of its ancestors are not repeated."""
@@ -45,6 +51,10 @@ class WindowView:
     """Windows by their booking."""
     ended: Bools
     """Only their owners' jobs are left there, for the time that they are given."""
+    by_end: Floats
+    """All ends in order."""
+    by_last: Floats
+    """All that `lasts` has of times, in order."""
     _layout: Layout | None = None
 
     def __len__(self) -> int:
@@ -138,8 +148,8 @@ class WindowBook:
         view = self.freeze(now)
         graces = np.unique(running.runs.grace_s[running.live])
         stops = np.concatenate([np.zeros(1), graces + STOP_MARGIN_S])
-        times = (_after(view.start, now, stops), _after(_lasts(view), now, stops))
-        return min(*times, _after(np.sort(view.end), now, np.zeros(1)))
+        times = (_after(view.start, now, stops), _after(view.by_last, now, stops))
+        return min(*times, _after(view.by_end, now, np.zeros(1)))
 
     def freeze(self, now: float) -> WindowView:
         """The windows that are not over at wall time `now`."""
@@ -167,12 +177,6 @@ def _goes_on(running: Running, attempts: Sequence[AttemptId]) -> bool:
     return bool(np.isin(np.array(attempts, np.int64), going).any())
 
 
-def _lasts(view: WindowView) -> Floats:
-    """Ends by which owners' runs have ended, in order."""
-    kept = [w.kept_until for w in view.values if w.on_end is not OnEnd.CONTINUE]
-    return np.sort(np.array(kept, np.float64))
-
-
 def _after(times: Floats, now: float, before: Floats) -> float:
     """The first of sorted times, less one of `before` each, that is after `now`."""
     at = np.searchsorted(times, now + before, side="right")
@@ -189,16 +193,24 @@ def _view(parts: Sequence[tuple[Window, _Flat]], now: float) -> WindowView:
             by_queue[queue].append(number)
         for mark in window.owners.marks:
             by_mark[mark].append(number)
+    end = np.array([w.end for w in windows], np.float64)
+    kept = (w.kept_until if w.on_end is not OnEnd.CONTINUE else np.inf for w in windows)
+    lasts = np.fromiter(kept, np.float64, len(windows))
     return WindowView(
         values=windows,
         start=np.array([w.start for w in windows], np.float64),
-        end=np.array([w.end for w in windows], np.float64),
+        end=end,
+        lasts=lasts,
         lends=np.array([w.lends for w in windows], np.bool_),
+        stops=np.array([w.on_end is OnEnd.STOP for w in windows], np.bool_),
+        is_open=np.array([w.open for w in windows], np.bool_),
         shares=_shares([flat for _, flat in parts]),
         by_queue={QueueName(name): numbers for name, numbers in by_queue.items()},
         by_mark=dict(by_mark),
         by_name=dict(by_name),
-        ended=np.array([w.end <= now for w in windows], np.bool_),
+        ended=end <= now,
+        by_end=np.sort(end),
+        by_last=np.sort(lasts[np.isfinite(lasts)]),
     )
 
 

@@ -54,7 +54,7 @@ class Admission:
         if not inside.any():
             return None
         rows = bookings.rows_of(inside)
-        last = float(bookings.lasts[inside].max())
+        last = float(bookings.view.lasts[inside].max())
         if who.reservation and last < at + who.holds_s:
             # It is stopped with its window, so what comes later is not in its way.
             who = who._replace(holds_s=last - at)

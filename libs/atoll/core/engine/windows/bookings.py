@@ -11,16 +11,14 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from atoll.core.model.booking import STOP_MARGIN_S, OnEnd, held_for_s
+from atoll.core.model.booking import STOP_MARGIN_S, held_for_s
 from atoll.core.model.ids import QueueName
 from atoll.core.model.plan import GangRequest
 from atoll.core.state.queue_tree import ancestry
 from atoll.core.state.ragged import spans
 from atoll.core.state.snapshot import Snapshot
-from atoll.core.state.windows import WindowView
 
 Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MOST_ENDS: Final = 64
 OPEN: Final = 0
@@ -47,12 +45,6 @@ def claimant(queue: QueueName, request: GangRequest) -> Claimant:
     )
 
 
-def lasts(view: WindowView) -> Floats:
-    """(W) when owners' runs have to have ended; infinity where they may go on."""
-    found = (w.kept_until if w.on_end is not OnEnd.CONTINUE else np.inf for w in view.values)
-    return np.fromiter(found, np.float64, len(view))
-
-
 class Booked(Protocol):
     """Where and when windows are in the way of one job."""
 
@@ -76,9 +68,8 @@ class Bookings:
         self.now = now
         self.view = snapshot.windows
         self.layout = self.view.on(snapshot.nodes.id, snapshot.nodes.model.shape[1])
-        self._stops = np.array([w.on_end is OnEnd.STOP for w in self.view.values], np.bool_)
-        self.lasts = lasts(self.view)
-        self._open = np.array([w.open for w in self.view.values], np.bool_)
+        begun = (self.view.start <= now) | self.view.is_open
+        self._open = np.flatnonzero(begun & (self.view.end > now))
         self._owned: dict[tuple[QueueName, tuple[str, ...]], Bools] = {}
         self._numbers: dict[Claimant, int] = {}
         self._masks: list[Bools] = [np.zeros(len(snapshot.nodes.id), np.bool_)]
@@ -124,7 +115,7 @@ class Bookings:
     def inside(self, who: Claimant, at: float) -> Bools:
         """(W) windows that are open at a time to a job that owns them."""
         view = self.view
-        begun = (view.start <= at) | (self._open & (at <= self.now))
+        begun = (view.start <= at) | (view.is_open & (at <= self.now))
         found: Bools = begun & (view.end > at) & self._welcome(who, at, at + who.holds_s)
         if who.reservation:
             found &= self._named(who.reservation)
@@ -135,6 +126,10 @@ class Bookings:
         if not self or not self.conflicts(who._replace(holds_s=np.inf), self.now).any():
             return None
         return _Ahead(self, who)
+
+    def owns_open(self, who: Claimant) -> bool:
+        """Whether some window is open now that is the owner's."""
+        return len(self._open) > 0 and bool(self.owned(who.queue, who.marks)[self._open].any())
 
     def owned(self, queue: QueueName, marks: tuple[str, ...]) -> Bools:
         """(W) windows whose owners' jobs of a queue with these marks are."""
@@ -173,9 +168,9 @@ class Bookings:
         if not owned.any():
             return owned
         # Who may be stopped may stay until then, but for those that would be told at once.
-        told = self.lasts - who.grace_s - STOP_MARGIN_S
-        too_late = told <= at if who.preemptible else self._stops
-        return owned & ~((self.lasts < end) & too_late)
+        told = self.view.lasts - who.grace_s - STOP_MARGIN_S
+        too_late = told <= at if who.preemptible else self.view.stops
+        return owned & ~((self.view.lasts < end) & too_late)
 
     def _named(self, booking: str) -> Bools:
         named = np.zeros(len(self.view), np.bool_)

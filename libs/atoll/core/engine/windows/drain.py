@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from atoll.core.engine.windows.bookings import Bookings, lasts
+from atoll.core.engine.windows.bookings import Bookings
 from atoll.core.engine.windows.work import Work, owners, work_on
 from atoll.core.model.booking import STOP_MARGIN_S
 from atoll.core.model.lifecycle import StopCause
@@ -38,15 +38,14 @@ def overdue(bookings: Bookings) -> set[int]:
         return set()
     ahead = float(running.runs.grace_s[running.live].max()) + STOP_MARGIN_S
     starts = (bookings.view.start <= bookings.now + ahead) & ~bookings.view.ended
-    last = lasts(bookings.view)
-    ends = last <= bookings.now + ahead
+    ends = bookings.view.lasts <= bookings.now + ahead
     zone = starts | ends
     if not zone.any():
         return set()
     rows = np.zeros(len(bookings.layout.ids), np.bool_)
     rows[bookings.rows_of(zone)] = True
     look = _Look(bookings, work_on(bookings.snapshot, rows, None, now=bookings.now))
-    return look.in_the_way(starts) | look.too_long(ends, last)
+    return look.in_the_way(starts) | look.too_long(ends, bookings.view.lasts)
 
 
 @dataclass(slots=True)

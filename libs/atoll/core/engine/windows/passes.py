@@ -55,7 +55,9 @@ class Passes:
             if not self._waits(group):
                 continue
             who = self._who(group)
-            entrance = self.admission.owners(who, nodes, at=bookings.now)
+            entrance = None
+            if bookings.owns_open(who):
+                entrance = self.admission.owners(who, nodes, at=bookings.now)
             if entrance is not None:
                 found = self._place_all(group, entrance, charge, most=most - placed)
                 placed += found
@@ -150,5 +152,5 @@ class Passes:
         forest = self.lineup.forest
         vertex = int(forest.vertex[group])
         while vertex >= 0:
-            forest.held[vertex] += forest.amount
+            forest.held[vertex, : len(forest.amount)] += forest.amount
             vertex = int(forest.parent[vertex])
