@@ -41,6 +41,16 @@ LOST: Final = metrics.counter(
 PREEMPTED: Final = metrics.counter(
     "placement_attempts_preempted_total", "Attempts that were stopped to make room for others."
 )
+BOOKED: Final = metrics.counter(
+    "placement_attempts_stopped_for_bookings_total",
+    "Attempts that were stopped because a booking began or ended, or its owner came.",
+)
+REBOOKED: Final = metrics.counter(
+    "placement_rebooked_total", "Times that bookings changed under a plan, which was made anew."
+)
+WINDOWS: Final = metrics.gauge(
+    "placement_windows_count", "Windows of bookings that are not over, by the leader's memory."
+)
 RESIZED: Final = metrics.counter(
     "placement_resizes_total", "Changes of size that running attempts were told."
 )
@@ -101,7 +111,7 @@ def leads() -> None:
 def stands_by() -> None:
     """This replica leads no more: what it knew of the shard is not told any longer."""
     LEADING.set(0)
-    for gauge in (QUEUED, LIVE, LEDGER_DIFFERENCES, ETA_ERROR, ETA_SEEN):
+    for gauge in (QUEUED, LIVE, WINDOWS, LEDGER_DIFFERENCES, ETA_ERROR, ETA_SEEN):
         gauge.set(0)
     for gauge in (LAG, SILENT, ETA_COVERAGE):
         gauge.clear()
@@ -112,6 +122,7 @@ def observe(leader: Leader, committed: Committed | None) -> None:
     """Take the numbers of one cycle."""
     QUEUED.set(leader.memory.world.pending_count)
     LIVE.set(len(leader.memory.live))
+    WINDOWS.set(leader.memory.world.window_count)
     _count(leader.counters)
     while leader.refusals:
         _tell_refusal(leader, leader.refusals.popleft())
@@ -223,5 +234,7 @@ def _count(now: Counters) -> None:
     ROLLBACKS.inc(max(0, now.rollbacks - _counted.rollbacks))
     LOST.inc(max(0, now.lost - _counted.lost))
     PREEMPTED.inc(max(0, now.preempted - _counted.preempted))
+    BOOKED.inc(max(0, now.booked - _counted.booked))
+    REBOOKED.inc(max(0, now.rebooked - _counted.rebooked))
     RESIZED.inc(max(0, now.resized - _counted.resized))
     _counted = replace(now)

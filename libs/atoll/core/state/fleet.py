@@ -65,6 +65,11 @@ class Fleet:
             self._stamps.settings_changed()
         self._avoidances = new
 
+    @property
+    def window_count(self) -> int:
+        """Windows of bookings that are known."""
+        return sum(map(len, self.ledger.booked.all().values()))
+
     def set_windows(self, windows: Iterable[Window]) -> None:
         """Replace all windows of bookings."""
         self._windows.set(windows)

@@ -14,7 +14,7 @@ from atoll.core.engine.verify import verify
 from atoll.core.model.errors import DomainError
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, ShardId
 from atoll.core.model.inventory import ClusterState
-from atoll.core.model.lifecycle import JobState
+from atoll.core.model.lifecycle import JobState, StopCause
 from atoll.core.model.messages import Decision
 from atoll.core.model.plan import Plan
 from atoll.core.policies.interfaces import Policies
@@ -65,6 +65,8 @@ class Counters:
     stops: int = 0
     preempted: int = 0
     """Attempts that were stopped for others."""
+    booked: int = 0
+    """Those of them that were stopped for bookings."""
     resized: int = 0
     """Changes of size of running attempts."""
     dropped: int = 0
@@ -249,6 +251,7 @@ class Leader:
         self.memory.nominated(done.nominations, released=made.released)
         self.counters.placements += len(committed.placed)
         self.counters.preempted += len(done.revoked.stopping) + len(ended)
+        self.counters.booked += sum(e.cause is StopCause.BOOKING for e in made.evictions)
         self.counters.dropped += len(committed.dropped)
         prompt = self.memory.newcomers.looked_at(
             placed,
