@@ -11,6 +11,7 @@ from atoll.core.engine.bookings.rules.wishes import Book, Cancel, Change, Facts,
 from atoll.core.model.actor import Actor
 from atoll.core.model.errors import (
     AlreadyExists,
+    DomainError,
     ErrorCode,
     InvalidInput,
     NotFound,
@@ -102,7 +103,7 @@ class Automation:
             try:
                 await self._run(rule, f"booked {spec.name}", wish.why, wish=_Book(spec))
             except REFUSALS as refused:
-                last = refused.message
+                last = _why(refused)
             else:
                 return 1
         await self._cannot(rule, wish.spec, last)
@@ -112,7 +113,7 @@ class Automation:
         try:
             await self._run(rule, f"changed {wish.spec.name}", wish.why, wish=wish)
         except REFUSALS as refused:
-            await self._cannot(rule, wish.spec, refused.message)
+            await self._cannot(rule, wish.spec, _why(refused))
             return 0
         return 1
 
@@ -186,6 +187,12 @@ async def _carry_out(
             await Ender(ground).cancel(actor, Which(wish.reservation), reason=wish.why)
         case _ as never:
             assert_never(never)
+
+
+def _why(refused: DomainError) -> str:
+    if isinstance(refused, BookingRefused) and refused.obstacles:
+        return "; ".join(obstacle.message for obstacle in refused.obstacles[:2])
+    return refused.message
 
 
 def steps(runs: Sequence[PastRun], fleet: FleetCopy, kind: str) -> list[tuple[float, float]]:

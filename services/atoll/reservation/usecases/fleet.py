@@ -35,13 +35,14 @@ class FleetCopy:
     _live: set[AttemptId] = field(default_factory=set)
 
     def absorb(self, delta: ShardDelta) -> bool:
-        """Take in rows that changed; False when there are none."""
+        """Take in rows that changed; whether that matters to the calendar."""
         self._absorb_clusters(delta.clusters)
         self._absorb_nodes(delta.nodes)
         self._absorb_queues(delta)
         self._absorb_attempts(delta.attempts)
         self._absorb_jobs(delta)
-        return bool(delta.clusters or delta.nodes or delta.queues or delta.attempts or delta.jobs)
+        promised = any(view.pending.guaranteed for view in delta.jobs)
+        return bool(delta.clusters or delta.nodes or delta.attempts or promised)
 
     def present(self) -> Iterator[Node]:
         """Nodes that their agents list."""

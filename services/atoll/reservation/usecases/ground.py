@@ -134,7 +134,7 @@ class Ground:
         async with self.replica.lock:
             await self.replica.refresh(at_most_s=FRESH_S)
             now = self.clock.now()
-            calendar = self.replica.look(now, at_most_s=FRESH_S)
+            calendar = self.replica.look(now)
             return await asyncio.to_thread(ask, calendar, now)
 
     def ring(self) -> None:
@@ -154,7 +154,7 @@ class Ground:
         await tx.lock_shards(self.replica.shards)
         changed = await self.replica.catch_up_in(tx)
         now = await tx.now()
-        return Writing(tx, self.replica.look(now, at_most_s=FRESH_S), now), changed
+        return Writing(tx, self.replica.look(now), now), changed
 
     async def _finish(self, writing: Writing) -> None:
         tx = writing.tx

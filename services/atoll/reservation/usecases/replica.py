@@ -30,6 +30,9 @@ from atoll.reservation.usecases.fleet import FleetCopy
 LOAD_ANEW: Final = (ErrorCode.CURSOR_EXPIRED, ErrorCode.PLAN_INVALID)
 """The changes since are not all known, or do not fit to what is."""
 
+LOOK_S: Final = 1.0
+"""So long runs may have gone on by then, without any that began or ended."""
+
 ReadDelta = Callable[[ShardId, Cursor], Awaitable[ShardDelta]]
 ReadKept = Callable[[Iterable[OccurrenceId]], Awaitable[Mapping[OccurrenceId, Kept]]]
 
@@ -90,8 +93,8 @@ class Replica:
             self.ready = False
             raise Contended(f"everything is to be loaded anew: {error}") from error
 
-    def look(self, now: float, *, at_most_s: float = 0.0) -> Calendar:
-        """The calendar over nodes and runs as they are now."""
+    def look(self, now: float, *, at_most_s: float = LOOK_S) -> Calendar:
+        """The calendar over nodes and runs as they are now; unchanged ones as of a moment ago."""
         if self._clock.monotonic() - self._looked_at >= at_most_s:
             self.snapshot = self.fleet.world.look(now)
             self.calendar.look(self.snapshot, self.claims(now))

@@ -5,9 +5,11 @@ A trial enters and hides windows for the time of one question.
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from atoll.core.engine.bookings.answers import Booked
 from atoll.core.engine.bookings.places import EVERYTHING, Chooser
@@ -21,6 +23,7 @@ from atoll.core.model.reservation import Amount, Parts, What, WholeNodes
 from atoll.core.model.resources import BLOCKS_PER_DEVICE, DeviceRequest
 from atoll.core.state.snapshot import Snapshot
 
+Ints = NDArray[np.int64]
 Owner = Booked | Claim
 HARD: Final = EVERYTHING._replace(soft=False)
 """All windows count, and runs until they can be stopped."""
@@ -51,8 +54,8 @@ class Diary:
         self.terrain = Terrain(snapshot)
         self.book.look(snapshot)
         self.chooser = Chooser(self.terrain, self.book)
-        for number in self._number.values():
-            self._count(number, 1)
+        every = chain.from_iterable(self._slots[number] for number in self._number.values())
+        self._count(np.fromiter(every, np.int64), 1)
         self._bind(claims)
 
     def add(self, booked: Booked) -> None:
@@ -122,17 +125,17 @@ class Diary:
             self._owners.append(None)
         self._owners[number] = owner
         self._slots[number] = self.book.add(parts, span=span, rank=rank, item=number)
-        self._count(number, 1)
+        self._count(np.array(self._slots[number], np.int64), 1)
         return number
 
     def _drop(self, number: int) -> None:
-        self._count(number, -1)
+        self._count(np.array(self._slots[number], np.int64), -1)
         self.book.remove(self._slots.pop(number))
         self._owners[number] = None
         self._free.append(number)
 
-    def _count(self, number: int, sign: int) -> None:
-        columns, slots = self.book.columns, self._slots[number]
+    def _count(self, slots: Ints, sign: int) -> None:
+        columns = self.book.columns
         rows = columns.row[slots]
         here = rows >= 0
         length = (columns.end[slots] - columns.start[slots])[here]
