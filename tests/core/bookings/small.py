@@ -91,6 +91,8 @@ def specs(*, mig: bool = False) -> st.SearchStrategy[ReservationSpec]:
         What(amounts=(Amount(DeviceRequest(KIND, 1), 3),), split=True),
         What(amounts=(Amount(DeviceRequest(KIND, 1, 40), 2),)),
         What(amounts=(Amount(DeviceRequest(KIND, 1), 1), Amount(DeviceRequest(KIND, 1, 50), 1))),
+        What(amounts=(Amount(None, 2, cpu_milli=700, memory_bytes=GIB // 2),)),
+        What(amounts=(Amount(DeviceRequest(KIND, 1), 1, cpu_milli=1_500),)),
         What(nodes=WholeNodes(1)),
         What(nodes=WholeNodes(2)),
         What(domains=WholeDomains("rack", 1)),
@@ -187,15 +189,18 @@ def rack_of(node: Node) -> tuple[str, str]:
     return node.cluster, dict(node.inventory.domains)["rack"]
 
 
-def free_devices(small: Small, windows: Sequence[Booked], node: Node, span: range) -> int:
-    """Devices that nobody has any of in any second of a span."""
-    free = {d.index for d in node.inventory.devices}
+def free_units(small: Small, windows: Sequence[Booked], node: Node, span: range) -> int:
+    """Whole devices, with their part of the node, that nobody has any of in a span."""
+    free, parts = {d.index for d in node.inventory.devices}, len(node.inventory.devices)
     for second in span:
         shares = [s for w in windows if w.start <= second < w.end for s in _shares(w, node)]
         shares += [_run_share(small, run) for run in _barring(small, node, second)]
         for share in shares:
             free -= free if share.whole else {g.index for g in share.devices}
-    return len(free)
+        cpu = node.inventory.cpu_milli - sum(share.cpu_milli for share in shares)
+        memory = node.inventory.memory_bytes - sum(share.memory_bytes for share in shares)
+        parts = min(parts, cpu // PER_DEVICE, memory // GIB)
+    return min(len(free), parts)
 
 
 def is_free(small: Small, windows: Sequence[Booked], node: Node, span: range) -> bool:

@@ -15,7 +15,7 @@ from tests.core.bookings.small import (
     KIND,
     Small,
     enter,
-    free_devices,
+    free_units,
     is_complete,
     is_free,
     overbooked,
@@ -117,7 +117,7 @@ def fits(small: Small, windows: Sequence[Booked], what: What, start: int, length
             continue
         amount = what.amounts[0]
         assert amount.device is not None
-        units = sum(free_devices(small, windows, n, span) // amount.device.count for n in nodes)
+        units = sum(free_units(small, windows, n, span) // amount.device.count for n in nodes)
         if units >= amount.count:
             return True
     return False
