@@ -3,13 +3,16 @@
 from dataclasses import replace
 
 import pytest
+from prometheus_client import REGISTRY
 
 from atoll.core.model.ids import JobId, Tenant
 from atoll.core.model.job import Job
 from atoll.core.model.lifecycle import AttemptEvent
 from atoll.core.model.rounding import round_limit
 from atoll.core.model.spec import JobSpec
-from atoll.placement import answers
+from atoll.placement import answers, telemetry
+from atoll.placement.looking_ahead import looked_ahead
+from atoll.placement.usecases import foresight
 from atoll.placement.usecases.etas import Eta
 from atoll.placement.usecases.explain import explain_job
 from atoll.placement.usecases.foresight import foresee, remember
@@ -183,3 +186,36 @@ async def test_what_was_cancelled_is_followed_no_more() -> None:
     assert not list(leader.foresight.record.followed)
     assert leader.foresight.latest.of is not None
     assert leader.memory.world.still_pending([JobId(99)]) == []
+
+
+async def test_a_forecast_that_fails_leaves_the_last_one_and_is_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(*given: object, **named: object) -> None:
+        raise ArithmeticError("a mistake")
+
+    shard, leader = await led()
+    await seen(shard, leader, whole(), whole())
+    before, failed = leader.foresight.latest, value("forecasts_failed_total")
+    monkeypatch.setattr(foresight, "forecast", broken)
+    assert await looked_ahead(leader, shard.clock) >= 0.0
+    assert leader.foresight.latest is before
+    assert value("forecasts_failed_total") == (failed or 0.0) + 1
+
+
+async def test_metrics_tell_how_forecasts_held() -> None:
+    shard, leader = await led()
+    (runs,) = await seen(shard, leader, whole())
+    await seen(shard, leader, whole())
+    await shard.clock.advance(HOUR)
+    await finish(shard, runs)
+    await cycle(leader)
+    await looked_ahead(leader, shard.clock)
+    assert value("eta_starts_count") == 1
+    assert value("eta_coverage_ratio", level="p90") in (0.0, 1.0)
+    telemetry.stands_by()
+    assert value("eta_coverage_ratio", level="p90") is None
+
+
+def value(name: str, **labels: str) -> float | None:
+    return REGISTRY.get_sample_value(f"atoll_placement_{name}", labels)
