@@ -4,7 +4,8 @@ import pytest
 
 from atoll.core.engine.verify import refused
 from atoll.core.model.booking import OnEnd, Owners, user_mark
-from atoll.core.model.ids import JobId, QueueName
+from atoll.core.model.ids import JobId, QueueName, Tenant
+from atoll.core.model.job import Queue
 from atoll.core.model.plan import Plan
 from atoll.core.model.reason import ReasonCode
 from tests.core.booked_worlds import LEFT, WHOLE, Shard, job, placed, stopped, window
@@ -181,6 +182,27 @@ def test_verify_refuses_whoever_breaks_a_booking() -> None:
 def _on(made: Plan, node: int, jobs: set[int]) -> list[int]:
     here = {p.job for p in made.placements if any(t.node == node for t in p.tasks)}
     return sorted(here & jobs)
+
+
+def test_a_booked_hour_is_charged_used_or_not_and_never_twice() -> None:
+    shard, nlp = Shard(), QueueName("nlp")
+    shard.world.set_queues([Queue(nlp, Tenant(""), device_limit=500)])
+    shard.book(window(1, 100.0, 200.0, [(1, WHOLE)], charge=(nlp,)))
+    assert charged(shard, 99.0) == 0
+    # It is not through by the end, so its place is on the other node.
+    shard.submit(job(1, "nlp", gpus=2, limit=500, firm=True))
+    made = shard.at(100.0)
+    assert [why.code for why in made.waiting[0].reasons] == [ReasonCode.QUEUE_LIMIT]
+    assert charged(shard, 100.0) == 4
+    shard.submit(job(2, "nlp.x", gpus=2), job(3, "nlp", gpus=2, inside="b1"))
+    assert placed(shard.at(101.0)) == [2, 3]
+    assert charged(shard, 101.0) == 4
+
+
+def charged(shard: Shard, now: float) -> float:
+    """Devices that count for the queue."""
+    used: list[int] = shard.world.freeze(now).limits.used.tolist()
+    return used[0] / 5600
 
 
 def test_a_booking_that_is_dropped_keeps_nobody_out() -> None:

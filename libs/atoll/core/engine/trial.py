@@ -88,6 +88,7 @@ def vacated(snapshot: Snapshot) -> Snapshot:
         holds=(),
         apart={},
         windows=no_windows(),
+        charges=(),
     )
 
 

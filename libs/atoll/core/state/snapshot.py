@@ -13,6 +13,7 @@ from atoll.core.model.reason import ReasonCode
 from atoll.core.model.resources import TaskShape
 from atoll.core.model.spec import AntiAffinity
 from atoll.core.state.apart import Place, domain_keys, shared
+from atoll.core.state.charges import Charge
 from atoll.core.state.columns import Nodes, Shapes
 from atoll.core.state.fit_kernels import Hardware
 from atoll.core.state.history_kernels import Expected
@@ -118,6 +119,8 @@ class Snapshot:
     """Queues whose jobs stop nobody for their priority."""
     windows: WindowView
     """Of bookings that are not over."""
+    charges: tuple[Charge, ...]
+    """What open ones charge; limits and shares count it as used."""
 
     def closed(self, cluster: int, request: GangRequest, *, now: float) -> ReasonCode | None:
         """Why a cluster does not take a request now; None when it does."""

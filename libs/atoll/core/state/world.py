@@ -13,6 +13,7 @@ import numpy as np
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, QueueName, job_of
 from atoll.core.model.plan import Nomination, PendingJob, Plan, TaskPlacement
 from atoll.core.state.backlog import Backlog
+from atoll.core.state.charges import charges_of, with_charges
 from atoll.core.state.fit_kernels import Hardware
 from atoll.core.state.freezing import level_order, queue_view
 from atoll.core.state.heads import heads
@@ -184,6 +185,10 @@ class World(Backlog):
         limits, shares = charged(
             holds, *self._queues.freeze(), tree=self._queues.tree, table=self._table
         )
+        hardware, running = Hardware(*self._table.arrays()), self._running.freeze()
+        windows, wide = self._windows.freeze(now), shares.held.shape[1]
+        booked = charges_of(windows, nodes, hardware=hardware, running=running, now=now, wide=wide)
+        limits, shares = with_charges(booked, limits, shares, tree=self._queues.tree)
         without = np.array([hold.job.id for hold in holds], np.int64)
         first = heads(self._queue, tried, heads_per_class, without=without)
         return Snapshot(
@@ -191,7 +196,7 @@ class World(Backlog):
             now=now,
             stamp=self._stamps.now,
             nodes=nodes,
-            hardware=Hardware(*self._table.arrays()),
+            hardware=hardware,
             shapes=self._shapes.copy(),
             shape_values=tuple(self._shapes.values),
             names=names,
@@ -206,13 +211,14 @@ class World(Backlog):
             queue=queue_view(self._queue, self._views(tried), first),
             limits=limits,
             shares=shares,
-            running=self._running.freeze(),
+            running=running,
             holds=holds,
             first=frozenset(self._holds.first),
             apart=self.ledger.apart.freeze(),
             pace=self._pace.freeze(shares.capacity, now=self._now),
             calm=self._queues.calm(),
-            windows=self._windows.freeze(now),
+            windows=windows,
+            charges=booked,
         )
 
     def note_waiting(self, snapshot: Snapshot, plan: Plan) -> None:

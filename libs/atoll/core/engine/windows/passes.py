@@ -4,7 +4,8 @@ First owners' jobs in their open windows. At last those that found no place, bes
 that take a part of a node: the kernel takes no such node for them.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,10 +21,12 @@ from atoll.core.engine.run_kernels import NO_PLACE, WAITING
 from atoll.core.engine.score_kernels import Scoring
 from atoll.core.engine.windows.admission import Admission, Entrance, taken
 from atoll.core.engine.windows.bookings import Claimant, claimant
+from atoll.core.state.queue_tree import ancestry
 from atoll.core.state.snapshot import ClassView
 from atoll.core.state.statement import Statement
 
 Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
 MOST_SLIPPED: Final = 64
 """Classes that are tried beside windows in one cycle."""
 
@@ -41,6 +44,8 @@ class Passes:
     scoring: Scoring
     gathers: bool
     admission: Admission = field(init=False)
+    _unused: dict[int, Ints] = field(default_factory=dict)
+    """(limits) what is left of each charge."""
 
     def __post_init__(self) -> None:
         self.admission = Admission(self.masks.bookings, self.statement)
@@ -59,7 +64,8 @@ class Passes:
             if bookings.owns_open(who):
                 entrance = self.admission.owners(who, nodes, at=bookings.now)
             if entrance is not None:
-                found = self._place_all(group, entrance, charge, most=most - placed)
+                with self._charged(who):
+                    found = self._place_all(group, entrance, charge, most=most - placed)
                 placed += found
                 if found:
                     self.admission.forget()
@@ -84,6 +90,27 @@ class Passes:
                 self.admission.forget()
             if line.next[group] == line.end[group]:
                 line.state[group] = WAITING
+
+    @contextmanager
+    def _charged(self, who: Claimant) -> Iterator[None]:
+        """What windows charge is not charged again to who uses it."""
+        used, snapshot = self.lineup.quota.used, self.lineup.snapshot
+        owned = self.masks.bookings.owned(who.queue, who.marks)
+        mine = [
+            self._unused.setdefault(at, charge.by_limit(snapshot.limits))
+            for at, charge in enumerate(snapshot.charges)
+            if owned[charge.window] and charge.queue in ancestry(who.queue)
+        ]
+        before = used.copy()
+        for each in mine:
+            used -= each
+        yield
+        spent = used + sum(mine, np.zeros_like(used)) - before
+        for each in mine:
+            part = np.minimum(each, spent)
+            spent -= part
+            each -= part
+            used += each
 
     def _waits(self, group: int) -> bool:
         line = self.lineup.line
