@@ -167,10 +167,13 @@ class _Flow:
         grounds, size = self.routes.grounds, len(self.views)
         part = np.zeros((size, len(grounds)))
         volumes = np.array([volume(ground.avail) for ground in grounds])
+        stuck = np.zeros(size, np.bool_)
+        for limit in self.limits:
+            stuck |= limit.reached
         for at, ways in enumerate(self.ways):
             basins = [way.basin for way in ways]
             # A job at its limit lets others pass.
-            if basins and not any(limit.reached[at] for limit in self.limits):
+            if basins and not stuck[at]:
                 part[at, basins] = _shares(volumes[basins])
         unit = np.array([ground.unit for ground in grounds], np.int64)
         overlap = overlaps(grounds, self.routes.units)
