@@ -53,8 +53,16 @@ class Candidate:
 
     async def follow(self) -> None:
         """Keep the replica young, so that no call has to wait for it."""
+        failures = 0
         while True:
-            await self._ground.replica.follow()
+            try:
+                await self._ground.replica.follow()
+            except NOTHING_HAPPENED as error:
+                failures += 1
+                log.warning("the store is away, trying again", error=str(error))
+                await self._clock.sleep(RETRY.wait_s(failures, 0.0))
+                continue
+            failures = 0
             await self._clock.sleep(self._settings.period_s)
 
     async def watch_hints(self) -> None:

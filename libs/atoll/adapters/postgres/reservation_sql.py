@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from atoll.adapters.postgres.live import NOW
 from atoll.adapters.postgres.reservation_rows import (
     OCCURRENCE_COLUMNS,
     RESERVATION_COLUMNS,
@@ -12,8 +13,8 @@ FENCE: Final = """
 UPDATE booking_loop SET seq = seq + 1
 WHERE id = 0 AND epoch_generation = $1 AND epoch_revision = $2 AND seq = $3 RETURNING seq
 """
-LOCK_SHARDS: Final = """
-SELECT id FROM shards WHERE id = ANY($1::integer[]) ORDER BY id FOR NO KEY UPDATE
+LOCK_SHARDS: Final = f"""
+SELECT id, {NOW} AS at FROM shards WHERE id = ANY($1::integer[]) ORDER BY id FOR NO KEY UPDATE
 """
 RAISE: Final = "UPDATE shards SET booking_rev = booking_rev + 1 WHERE id = ANY($1::integer[])"
 ADD_REQUEST: Final = """

@@ -57,10 +57,11 @@ class PostgresReservationTx:
         self._sql = sql
         self._reader = reader
         self._rows = LiveRowsTx(sql)
+        self._now: float | None = None
 
     async def now(self) -> float:
         """Database time of this transaction, unix seconds."""
-        return await self._rows.now()
+        return self._now if self._now is not None else await self._rows.now()
 
     async def require(self, fence: LoopFence) -> LoopFence:
         """Pass the loop's fence, or raise StaleEpoch. The fence for the next commit."""
@@ -72,7 +73,8 @@ class PostgresReservationTx:
 
     async def lock_shards(self, shards: Iterable[ShardId]) -> None:
         """Lock shards by ascending number: their leaders' commits wait."""
-        await self._sql.rows(LOCK_SHARDS, sorted(set(shards)))
+        rows = await self._sql.rows(LOCK_SHARDS, sorted(set(shards)))
+        self._now = rows[0]["at"] if rows else None
 
     async def catch_up(self, shard: ShardId, cursor: Cursor) -> ShardDelta:
         """Rows of a locked shard that changed since `cursor`; raises CURSOR_EXPIRED."""
