@@ -19,9 +19,12 @@ from atoll.core.state.snapshot import ClassView, Snapshot
 
 Ints = NDArray[np.int64]
 FIRST: Final = 16
-"""Jobs at the head of a class that are shown, one by one."""
+"""Jobs at the head of a class that are shown, one by one; fewer where classes are many."""
 SAMPLED: Final = 8
 """Jobs of a longer class that are shown besides, from all of it."""
+SHOWN: Final = 8192
+"""Jobs in all, about."""
+LEAST: Final = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,12 +57,13 @@ def survey(
     """`look`: a snapshot without a queue; `classes`: those that are not empty."""
     groups = [group for group, _ in classes]
     without = np.array([hold.job.id for hold in look.holds], np.int64)
-    first = heads(queue, groups, FIRST, without=without)
+    size = max(LEAST, min(FIRST, SHOWN // max(len(groups), 1) - SAMPLED))
+    first = heads(queue, groups, size, without=without)
     counts = np.diff(first.first)
     total = counts.copy()
     parts = [_Shown(first.slots, _within(first.first), np.repeat(np.arange(len(groups)), counts))]
     for at in np.flatnonzero(first.more).tolist():
-        more, total[at] = _sample(queue, groups[at], at)
+        more, total[at] = _sample(queue, groups[at], at, shown=size)
         parts.append(more)
     shown = _ordered(queue, _Shown(*map(np.concatenate, zip(*parts, strict=True))))
     begin = np.zeros(len(groups) + 1, np.int64)
@@ -75,15 +79,15 @@ def _within(first: Ints) -> Ints:
     return within
 
 
-def _sample(queue: JobQueue, group: JobClass, at: int) -> tuple[_Shown, int]:
+def _sample(queue: JobQueue, group: JobClass, at: int, *, shown: int) -> tuple[_Shown, int]:
     ids, places, size = group.fifo.sampled(SAMPLED)
     slots = queue.table.find(ids)
     here = (slots >= 0) & (queue.table.columns.group[slots] == group.number)
     total = min(group.live, size)
     # Ids that have left are spread evenly, for all that is known.
-    place = np.maximum(places[here] * total // max(size, 1), FIRST)
+    place = np.maximum(places[here] * total // max(size, 1), shown)
     slots = slots[here]
-    return _Shown(slots, place, np.full(len(slots), at, np.int64)), max(total, FIRST)
+    return _Shown(slots, place, np.full(len(slots), at, np.int64)), max(total, shown)
 
 
 def _ordered(queue: JobQueue, shown: _Shown) -> _Shown:
