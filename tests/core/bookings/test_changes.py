@@ -48,6 +48,15 @@ def test_an_override_moves_what_can_be_moved_and_cancels_the_rest() -> None:
     assert [each.name for each in answer.displaced] == ["low", "soft"]
 
 
+def test_what_gives_way_is_not_in_its_own_way() -> None:
+    at = calendar(world(node(1)))
+    wish = When(HOUR, flexible=Flexible(HOUR / 2, 9 * HOUR))
+    book(at, 1, spec(h100(1), "soft", when=wish), (1, 2))
+    answer = ask(at, spec(h100(1), "high", priority=5, override=True), (1.5, 2.5))
+    assert isinstance(answer, Accepted)
+    assert (answer.moves[0].start, answer.moves[0].end) == (HOUR / 2, 1.5 * HOUR)
+
+
 def test_a_booking_that_runs_ends_early_for_a_higher_one() -> None:
     at = calendar(world(node(1)))
     book(at, 1, spec(h100(1), "low"), (0, 4), running=True)
