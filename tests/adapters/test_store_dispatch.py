@@ -283,8 +283,8 @@ async def test_tasks_that_ended_give_back_what_they_held(world: StoreWorld) -> N
     (at,) = (await node_ids(store)).values()
     (first,) = await submit(store, 1)
     one = placement(first, at, gpus=[0])
-    two = replace(one.tasks[0], rank=1, devices=(DeviceGrant(1, 100),))
-    await place(store, await lead(store), replace(one, tasks=(*one.tasks, two)))
+    two = one.tasks[0]._replace(rank=1, devices=(DeviceGrant(1, 100),))
+    await place(store, await lead(store), one._replace(tasks=(*one.tasks, two)))
     async with store.dispatch.begin() as tx:
         rows = await tx.lock_attempts([one.attempt])
         await tx.set_tasks([replace(rows[one.attempt], tasks=(two,))])

@@ -80,8 +80,8 @@ async def test_a_job_that_was_stopped_for_others_is_counted_and_left_alone(
     await report(store, first, AttemptEvent.STOPPED)
     view = (await store.placement.load(DEFAULT_SHARD)).jobs[0]
     assert (view.state, view.pending.preemptions) == (JobState.QUEUED, 1)
-    again = replace(
-        placement(job, nodes["n1"]), revision=view.pending.revision, attempt=attempt_id(job.id, 2)
+    again = placement(job, nodes["n1"])._replace(
+        revision=view.pending.revision, attempt=attempt_id(job.id, 2)
     )
     await place(store, fence, again)
     (live,) = (await store.placement.load(DEFAULT_SHARD)).attempts

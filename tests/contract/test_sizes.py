@@ -28,7 +28,7 @@ async def opened(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 def sized(number: int, *, tasks: int) -> StartOrder:
     """Job `number` with so many tasks, each on a device of its own."""
     given = order(number, job(600), tasks=tasks)
-    placed = tuple(replace(t, devices=(DeviceGrant(t.rank, 100),)) for t in given.tasks)
+    placed = tuple(t._replace(devices=(DeviceGrant(t.rank, 100),)) for t in given.tasks)
     return replace(given, tasks=placed)
 
 
@@ -53,7 +53,7 @@ async def test_a_run_grows_and_shrinks(opened: Opened) -> None:
     assert (await answer(opened, 1, 2)).ranks == (0,)
     assert STOPPED not in opened.of(attempt(1))
     # The second device is free again.
-    other = replace(order(2), tasks=(replace(order(2).tasks[0], devices=(DeviceGrant(1, 100),)),))
+    other = replace(order(2), tasks=(order(2).tasks[0]._replace(devices=(DeviceGrant(1, 100),)),))
     assert await opened.backend.check(other) is None
 
 

@@ -149,11 +149,10 @@ def test_every_group_has_its_own_bound() -> None:
 
 
 def moved(placement: GangPlacement, node: int) -> GangPlacement:
-    return replace(
-        placement,
+    return placement._replace(
         tasks=tuple(
-            replace(task, node=NodeId(node), node_name=f"n{node}") for task in placement.tasks
-        ),
+            task._replace(node=NodeId(node), node_name=f"n{node}") for task in placement.tasks
+        )
     )
 
 

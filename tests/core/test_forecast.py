@@ -66,7 +66,7 @@ def busy(requests: Sequence[GangRequest], *, nodes: int = 1) -> World:
     for holding in [*world.ledger.holdings.values()]:
         world.end_allocations([holding.attempt])
         assert holding.run is not None
-        world.add_allocations([replace(holding, run=replace(holding.run, started_at=NOW))])
+        world.add_allocations([holding._replace(run=holding.run._replace(started_at=NOW))])
     return world
 
 

@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from atoll.core.engine.board import Wanted
 from atoll.core.engine.board_kernels import settle
 from atoll.core.engine.cycle import plan
+from atoll.core.engine.form_kernels import score
 from atoll.core.engine.masks import Masks
 from atoll.core.engine.memo import Memo
 from atoll.core.engine.room_kernels import count_room
-from atoll.core.engine.score_kernels import NO, Scoring, look_at, score
+from atoll.core.engine.score_kernels import NO, Scoring, look_at
 from atoll.core.engine.scoring import scoring_for
 from atoll.core.engine.tree_kernels import best
 from atoll.core.model.plan import PendingJob, TaskPlacement

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from atoll.core.engine.form_kernels import share_score
 from atoll.core.engine.loss_kernels import FINE, QUANTUM, LossTables, loss, usable
 from atoll.core.engine.loss_tables import WEIGHT, loss_tables
-from atoll.core.engine.score_kernels import NO, look_at, share_score
+from atoll.core.engine.score_kernels import NO, look_at
 from atoll.core.engine.scoring import scoring_for
 from atoll.core.policies.interfaces import Loss, Score, Strand, Term
 from atoll.core.policies.registry import SCORES

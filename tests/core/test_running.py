@@ -7,7 +7,8 @@ from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId, QueueNam
 from atoll.core.model.plan import RunFacts, RunTerms, TaskPlacement
 from atoll.core.model.resources import DeviceGrant
 from atoll.core.state.ledger import Holding, flatten
-from atoll.core.state.running import NEVER, Running, uses_of
+from atoll.core.state.run_columns import uses_of
+from atoll.core.state.running import NEVER, Running
 from atoll.core.state.world import World
 
 from . import worlds

@@ -28,7 +28,7 @@ def pair(made: Plan) -> GangPlacement:
 
 def with_task(placement: GangPlacement, **changes: object) -> GangPlacement:
     first, *rest = placement.tasks
-    return replace(placement, tasks=(replace(first, **changes), *rest))  # type: ignore[arg-type]
+    return placement._replace(tasks=(first._replace(**changes), *rest))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -39,16 +39,16 @@ class Case:
 
 
 CASES = [
-    Case("a gang is not whole", lambda p: replace(p, tasks=p.tasks[:1]), "not whole"),
+    Case("a gang is not whole", lambda p: p._replace(tasks=p.tasks[:1]), "not whole"),
     Case("ranks are wrong", lambda p: with_task(p, rank=5), "ranks"),
     Case("a task is of no group", lambda p: with_task(p, group=1), "no group"),
     Case(
         "the attempt is another job's",
-        lambda p: replace(p, attempt=attempt_id(simple_job(7, HALF).id, 1)),
+        lambda p: p._replace(attempt=attempt_id(simple_job(7, HALF).id, 1)),
         "another job's",
     ),
     Case("a node is not known", lambda p: with_task(p, node=NodeId(99)), "not known"),
-    Case("a cluster is wrong", lambda p: replace(p, cluster=ClusterName("c2")), "another cluster"),
+    Case("a cluster is wrong", lambda p: p._replace(cluster=ClusterName("c2")), "another cluster"),
     Case("it takes less CPU than asked", lambda p: with_task(p, cpu_milli=1), "asks for"),
     Case("it lacks a device", lambda p: with_task(p, devices=()), "asks for"),
     Case(
@@ -63,12 +63,12 @@ CASES = [
     ),
     Case(
         "two tasks on one device",
-        lambda p: replace(p, tasks=tuple(_on_first(task, p) for task in p.tasks)),
+        lambda p: p._replace(tasks=tuple(_on_first(task, p) for task in p.tasks)),
         "two owners",
     ),
     Case(
         "a required rack that is not there",
-        lambda p: replace(p, request=replace(p.request, topology=Topology("rack"))),
+        lambda p: p._replace(request=replace(p.request, topology=Topology("rack"))),
         "rack",
     ),
 ]
@@ -76,7 +76,7 @@ CASES = [
 
 def _on_first(task: TaskPlacement, placement: GangPlacement) -> TaskPlacement:
     first = placement.tasks[0]
-    return replace(task, node=first.node, node_name=first.node_name, devices=first.devices)
+    return task._replace(node=first.node, node_name=first.node_name, devices=first.devices)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

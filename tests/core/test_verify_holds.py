@@ -62,7 +62,7 @@ def test_a_job_is_placed_or_nominated() -> None:
     shard, made = preempting()
     shard.world.drop_nominations([n.job for n in made.nominations])
     job = made.nominations[0].job
-    placed = replace(placing_one().placements[0], job=job, attempt=attempt_id(job, 1))
+    placed = placing_one().placements[0]._replace(job=job, attempt=attempt_id(job, 1))
     elsewhere = Shard(claims.nodes(2))
     assert "placed and nominated" in why(
         replace(made, evictions=(), placements=(placed,)), elsewhere

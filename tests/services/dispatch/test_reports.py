@@ -197,7 +197,7 @@ async def test_a_run_that_has_changed_its_size_holds_what_it_says_runs(world: Wo
     await agent.report(story(attempt, ACCEPTED, STARTED))
     await settled(agent, 2)
     (task,) = (await world.attempt(attempt)).tasks
-    more = [replace(task, rank=rank, devices=(), cpu_milli=1) for rank in (1, 2)]
+    more = [task._replace(rank=rank, devices=(), cpu_milli=1) for rank in (1, 2)]
     await world.resize(Resize(attempt, agent.cluster, 1, add=tuple(more)))
     await eventually(lambda: len(agent.numbers) == 2)
     resize = agent.decisions[-1]

@@ -260,7 +260,7 @@ def node(name: str = "node-1", *, cpu_milli: int = 1_000_000) -> NodeInventory:
 def _placement(job: Job, cluster: ClusterName, nodes: Sequence[Node]) -> GangPlacement:
     where = [nodes[rank % len(nodes)] for rank in range(job.spec.task_count)]
     tasks = tuple(
-        replace(task(rank, at.id), node_name=at.inventory.name) for rank, at in enumerate(where)
+        task(rank, at.id)._replace(node_name=at.inventory.name) for rank, at in enumerate(where)
     )
     return GangPlacement(
         job=job.id,

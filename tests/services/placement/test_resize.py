@@ -32,7 +32,7 @@ async def running(shard: Shard, leader: Leader) -> Job:
 
 
 def second(task: TaskPlacement, device: int) -> TaskPlacement:
-    return replace(task, rank=1, devices=(DeviceGrant(device, 100),))
+    return task._replace(rank=1, devices=(DeviceGrant(device, 100),))
 
 
 async def resize(leader: Leader, change: Resize) -> int:

@@ -12,8 +12,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from atoll.core.engine.form_kernels import score
 from atoll.core.engine.room_kernels import room_for
-from atoll.core.engine.score_kernels import NO, Scoring, look_at, score
+from atoll.core.engine.score_kernels import NO, Scoring, look_at
 from atoll.core.engine.state_kernels import NO_ROOM_YET, UNKNOWN, States, find, is_known, move, show
 from atoll.core.engine.terrain import Terrain
 from atoll.core.engine.tree_kernels import ARMS, MOST, SPARE, Trees, climb

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atoll.core.engine.board_kernels import Board, Lanes, Work, score_now
-from atoll.core.engine.score_kernels import NO, Scoring, device_for, look_at
+from atoll.core.engine.form_kernels import device_for
+from atoll.core.engine.score_kernels import NO, Scoring, look_at
 from atoll.core.engine.terrain import Terrain
 from atoll.core.state.columns import Nodes
 from atoll.core.state.compiled import bare

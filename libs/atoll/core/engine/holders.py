@@ -11,7 +11,8 @@ from atoll.core.model.plan import GangRequest
 from atoll.core.model.resources import ANY_KIND
 from atoll.core.state.mig import UNITS_PER_BLOCK
 from atoll.core.state.ragged import spans
-from atoll.core.state.running import NEVER, rows_of
+from atoll.core.state.run_columns import rows_of
+from atoll.core.state.running import NEVER
 from atoll.core.state.snapshot import Snapshot
 
 Ints = NDArray[np.int64]

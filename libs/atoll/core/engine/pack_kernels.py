@@ -6,7 +6,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from atoll.core.engine.score_kernels import NO, Scoring, device_for, look_at, score
+from atoll.core.engine.form_kernels import device_for, score
+from atoll.core.engine.score_kernels import NO, Scoring, look_at
 from atoll.core.state.columns import Nodes
 from atoll.core.state.fit_kernels import ANY_DEVICE, NO_FIT
 from atoll.core.state.ledger_kernels import give_tasks

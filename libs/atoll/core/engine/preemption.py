@@ -33,7 +33,7 @@ from atoll.core.state.ledger import flatten
 from atoll.core.state.ledger_kernels import Uses, give_gangs, take_gangs
 from atoll.core.state.limits import ALL_KINDS
 from atoll.core.state.needs import least_units
-from atoll.core.state.running import uses_of
+from atoll.core.state.run_columns import uses_of
 from atoll.core.state.shares import DEVICES
 from atoll.core.state.snapshot import ClassView, Snapshot
 from atoll.core.state.statement import Statement

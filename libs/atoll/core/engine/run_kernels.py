@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atoll.core.engine.board_kernels import Board, settle
+from atoll.core.engine.form_kernels import device_for
 from atoll.core.engine.gang_kernels import place_gang
 from atoll.core.engine.order_kernels import NOBODY, Forest, Line, advance, head, leave
-from atoll.core.engine.score_kernels import Scoring, device_for, look_at
+from atoll.core.engine.score_kernels import Scoring, look_at
 from atoll.core.engine.tree_kernels import best
 from atoll.core.state.columns import SHAPE_PROFILE, Nodes
 from atoll.core.state.compiled import bare, inlined

@@ -27,9 +27,20 @@ def growth(
     before: int, cpu_left: int, tables: LossTables, weights: NDArray[np.int64], seen: View
 ) -> int:
     """Weighted terms of how much the loss has grown; `weights`: (TERMS) of the shape's form."""
-    if weights[_LOSS] == 0 and weights[_LOSS_SQUASHED] == 0:
+    if not looks_at_loss(weights):
         return 0
-    grown = loss(seen, cpu_left, tables) - before
+    return terms_of(loss(seen, cpu_left, tables) - before, tables, weights)
+
+
+@inlined
+def looks_at_loss(weights: NDArray[np.int64]) -> bool:
+    """Whether any of the terms of a form of shapes is one of the loss."""
+    return bool(weights[_LOSS] != 0 or weights[_LOSS_SQUASHED] != 0)
+
+
+@inlined
+def terms_of(grown: int, tables: LossTables, weights: NDArray[np.int64]) -> int:
+    """Weighted terms of a loss that has grown by so much."""
     total = weights[_LOSS] * (grown // tables.constants[QUANTUM])
     if weights[_LOSS_SQUASHED] != 0:
         # As published: the drop through a sigmoid, times 100, cut to an integer.

@@ -3,7 +3,7 @@
 import functools
 import hashlib
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId, QueueName
 from atoll.core.model.lifecycle import StopCause
@@ -120,8 +120,7 @@ class PendingJob:
     """How often it was stopped for others."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskPlacement:
+class TaskPlacement(NamedTuple):
     """One task on one node with its devices."""
 
     group: int
@@ -135,8 +134,7 @@ class TaskPlacement:
     devices: tuple[DeviceGrant, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class GangPlacement:
+class GangPlacement(NamedTuple):
     """A job placed whole on one cluster; not yet committed."""
 
     job: JobId
@@ -155,8 +153,7 @@ class GangPlacement:
     preemptions: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class RunFacts:
+class RunFacts(NamedTuple):
     """What scheduling needs to know of an attempt that holds capacity."""
 
     job: JobId
@@ -180,19 +177,20 @@ class RunFacts:
 def run_facts(placement: GangPlacement, *, started_at: float) -> RunFacts:
     """What is known of a job once it is placed; `started_at`: wall time of the commit."""
     terms = placement.request.terms
+    # By place, as keywords would take as long again.
     return RunFacts(
-        job=placement.job,
-        priority=placement.priority,
-        submitted_at=placement.submitted_at,
-        started_at=started_at,
-        terms=terms,
-        deadline_at=placement.deadline_at,
-        guaranteed=placement.guaranteed,
-        preemptions=placement.preemptions,
-        immune_until=immune_until(terms, placement.preemptions, started_at=started_at),
-        apart=placement.request.anti_affinity,
-        reservation=placement.request.reservation,
-        marks=placement.request.marks,
+        placement.job,
+        placement.priority,
+        placement.submitted_at,
+        started_at,
+        terms,
+        placement.deadline_at,
+        placement.guaranteed,
+        placement.preemptions,
+        immune_until(terms, placement.preemptions, started_at=started_at),
+        placement.request.anti_affinity,
+        placement.request.reservation,
+        placement.request.marks,
     )
 
 

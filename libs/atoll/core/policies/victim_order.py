@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from atoll.core.state.mig import UNITS_PER_DEVICE
 from atoll.core.state.ragged import spans
-from atoll.core.state.running import Running, Runs
+from atoll.core.state.run_columns import Runs
+from atoll.core.state.running import Running
 
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int64]

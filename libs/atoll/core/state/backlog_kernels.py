@@ -11,9 +11,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from atoll.core.state.ledger_kernels import Uses
+
 HOUR_S: Final = 3600.0
 HOURS: Final = 24 * 60
 """So far back work is counted."""
+_BLOCKS: Final = 100
+_SLICES: Final = 8
+_SLICE_BITS: Final = 255
 
 
 class Backlog(NamedTuple):
@@ -25,6 +30,54 @@ class Backlog(NamedTuple):
     """(HOURS) seconds of the whole pool."""
     most: NDArray[np.float64]
     """(2) seconds of the whole pool, and when it was brought up to date."""
+
+
+class Ended(NamedTuple):
+    """Runs that are over now, one gang each of some uses."""
+
+    submitted_at: NDArray[np.float64]
+    """0: as it started."""
+    started_at: NDArray[np.float64]
+    """0: not known, and not counted."""
+
+
+@njit(cache=True, nogil=True)
+def note_runs(
+    backlog: Backlog,
+    ended: Ended,
+    uses: Uses,
+    capacity: tuple[float, float],
+    now: float,
+    half_life_s: float,
+) -> None:
+    """Runs are over at `now`; `capacity` of the whole pool: milli-CPU and devices."""
+    for run in range(ended.started_at.shape[0]):
+        started = ended.started_at[run]
+        if 0.0 < started <= now:
+            submitted = ended.submitted_at[run] if ended.submitted_at[run] != 0.0 else started
+            share = _share(uses, run, capacity)
+            note_run(backlog, submitted, started, now, share, half_life_s)
+
+
+@njit(cache=True, nogil=True)
+def _share(uses: Uses, gang: int, capacity: tuple[float, float]) -> float:
+    """What a gang held of the pool, by what it held most of; 1 at most."""
+    cpu, devices = 0, 0.0
+    for task in range(uses.first_task[gang], uses.first_task[gang + 1]):
+        cpu += uses.cpu[task]
+        for grant in range(uses.first_grant[task], uses.first_grant[task + 1]):
+            devices += uses.blocks[grant] / _BLOCKS + _ones(uses.bits[grant]) / _SLICES
+    return min(1.0, max(cpu / max(capacity[0], 1.0), devices / max(capacity[1], 1.0)))
+
+
+@njit(cache=True, nogil=True)
+def _ones(bits: int) -> int:
+    """Slices of memory that are set."""
+    count, left = 0, bits & _SLICE_BITS
+    while left:
+        left &= left - 1
+        count += 1
+    return count
 
 
 @njit(cache=True, nogil=True)

@@ -11,7 +11,8 @@ from atoll.core.state.columns import Nodes
 from atoll.core.state.fit_kernels import UNITS, Hardware
 from atoll.core.state.limits import ALL_KINDS, Limits
 from atoll.core.state.queue_tree import QueueTree, ancestry
-from atoll.core.state.running import Running, uses_of
+from atoll.core.state.run_columns import uses_of
+from atoll.core.state.running import Running
 from atoll.core.state.shares import CPU, DEVICES, MEMORY, Shares
 from atoll.core.state.windows import WindowView
 

@@ -50,7 +50,9 @@ VIEW_STATE: Final = 1
 VIEW_KIND: Final = 2
 VIEW_MEMORY: Final = 3
 VIEW_CUT: Final = 4
-VIEW_ROWS: Final = 5
+VIEW_AGAIN: Final = 5
+"""1 where an earlier device looks the same; only where scores are asked for."""
+VIEW_ROWS: Final = 6
 UNUSABLE: Final = -1
 
 

@@ -9,21 +9,13 @@ from numpy.typing import NDArray
 
 from atoll.core.model.ids import JobId
 from atoll.core.model.plan import Promise
-from atoll.core.model.resources import BLOCKS_PER_DEVICE
-from atoll.core.state.backlog_kernels import empty_backlog, fade, note_run
+from atoll.core.state.backlog_kernels import Ended, empty_backlog, fade, note_runs
 from atoll.core.state.job_queue import JobQueue
-from atoll.core.state.ledger import Holding
+from atoll.core.state.ledger_kernels import Uses
 from atoll.core.state.mig import UNITS_PER_DEVICE
 from atoll.core.state.shares import CPU, DEVICES
 
 HALF_LIFE_S: Final = 60 * 86_400.0
-_SLICES: Final = 8
-
-
-@dataclass(slots=True)
-class _Capacity:
-    cpu_milli: float = 0.0
-    devices: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +33,19 @@ class Pace:
 
     def __init__(self) -> None:
         self._backlog = empty_backlog()
-        self._capacity = _Capacity()
+        self._capacity = (0.0, 0.0)
+        """Milli-CPU and devices."""
         self._promised: Mapping[JobId, Promise] = {}
         self._cleared: frozenset[JobId] = frozenset()
 
-    def ended(self, holdings: Iterable[Holding], *, now: float) -> None:
-        """What held capacity is over."""
-        for holding in holdings:
-            run = holding.run
-            if run is not None and 0 < run.started_at <= now:
-                submitted = run.submitted_at or run.started_at
-                share = self._share(holding)
-                note_run(self._backlog, submitted, run.started_at, now, share, HALF_LIFE_S)
+    def ended(self, runs: Ended, uses: Uses, *, now: float) -> None:
+        """What held capacity is over; `uses`: what it held, one gang each."""
+        note_runs(self._backlog, runs, uses, self._capacity, now, HALF_LIFE_S)
 
     def freeze(self, capacity: NDArray[np.float64], *, now: float) -> PaceView:
         """As it stands. `capacity`: what there is in all, by resource."""
         devices = float(capacity[DEVICES:].sum()) / UNITS_PER_DEVICE
-        self._capacity = _Capacity(float(capacity[CPU]), devices)
+        self._capacity = (float(capacity[CPU]), devices)
         return PaceView(self._promised, fade(self._backlog, now, HALF_LIFE_S))
 
     def promise(self, promises: Iterable[Promise], *, cleared: Iterable[JobId]) -> bool:
@@ -79,15 +67,3 @@ class Pace:
         """Numbers of the classes whose jobs were promised a start, or have nodes cleared."""
         slots = queue.table.find(np.array([*self._promised, *self._cleared], np.int64))
         return frozenset(queue.table.columns.group[slots[slots >= 0]].tolist())
-
-    def _share(self, holding: Holding) -> float:
-        cpu = sum(task.cpu_milli for task in holding.tasks)
-        grants = [grant for task in holding.tasks for grant in task.devices]
-        devices = sum(
-            g.blocks / BLOCKS_PER_DEVICE + g.slice_mask.bit_count() / _SLICES for g in grants
-        )
-        shares = (
-            cpu / max(self._capacity.cpu_milli, 1.0),
-            devices / max(self._capacity.devices, 1.0),
-        )
-        return min(1.0, max(shares))

@@ -7,71 +7,35 @@ are not used again: once most are over, the others move to new columns.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from atoll.core.model.ids import AttemptId, QueueName, job_of
 from atoll.core.model.plan import RunFacts
+from atoll.core.state.backlog_kernels import Ended
 from atoll.core.state.columns import Nodes
 from atoll.core.state.interning import Interner
 from atoll.core.state.ledger import Holding
 from atoll.core.state.ledger_kernels import Uses
 from atoll.core.state.mig import UNITS_PER_BLOCK, grant_units
 from atoll.core.state.node_table import NodeTable
-from atoll.core.state.ragged import offsets, spans
+from atoll.core.state.ragged import spans
+from atoll.core.state.run_columns import (
+    TASK_COLUMNS,
+    Bools,
+    Ints,
+    Runs,
+    RunTasks,
+    empty_runs,
+    empty_tasks,
+    leading,
+    uses_of,
+)
 
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 NEVER: Final = float("inf")
 COMPACT_AT: Final = 1024
 """Slots that are over before it is worth moving the others."""
-
-
-class Runs(NamedTuple):
-    """One entry per slot."""
-
-    attempt: Ints
-    job: Ints
-    queue: Ints
-    """Number in `Running.queues`."""
-    cluster: Ints
-    """Number as in `Nodes.cluster`."""
-    priority: Ints
-    preemptions: Ints
-    submitted_at: Floats
-    started_at: Floats
-    ends_at: Floats
-    """Start and time limit: it ends by then; NEVER when it has no limit."""
-    checkpoint_s: Floats
-    """Its interval; 0: it keeps nothing when it is stopped."""
-    restart_s: Floats
-    grace_s: Floats
-    deadline_at: Floats
-    """0: none."""
-    immune_until: Floats
-    guaranteed: Bools
-    preemptible: Bools
-
-
-class RunTasks(NamedTuple):
-    """T tasks with G shares: slot s has tasks first_task[s] up to first_task[s + 1], and so on."""
-
-    first_task: Ints
-    node: Ints
-    """Id; rows move when nodes come, ids do not: see `rows_of`."""
-    rank: Ints
-    group: Ints
-    cpu: Ints
-    memory: Ints
-    first_grant: Ints
-    device: Ints
-    blocks: Ints
-    bits: Ints
-    units: Ints
-    """What the share costs of a queue's limit, in 1/56 block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +96,12 @@ class RunningTable:
     def uses(self, attempts: Iterable[AttemptId], nodes: Nodes) -> Uses:
         """What attempts hold that are all here, one gang each; rows are those of `nodes`."""
         slots = np.array([self._slot[attempt] for attempt in attempts], np.int64)
-        return uses_of(_leading(self._tasks, self._count), slots, nodes)
+        return uses_of(leading(self._tasks, self._count), slots, nodes)
+
+    def ended(self, attempts: Iterable[AttemptId]) -> Ended:
+        """When attempts began that are all here and end now."""
+        slots = np.array([self._slot[attempt] for attempt in attempts], np.int64)
+        return Ended(self._runs.submitted_at[slots], self._runs.started_at[slots])
 
     def stop(self, attempts: Iterable[AttemptId]) -> None:
         """Mark attempts as told to stop; those that are not here are passed over."""
@@ -149,7 +118,7 @@ class RunningTable:
                 live=self._live[:count].copy(),
                 stopping=self._stopping[:count].copy(),
                 runs=Runs._make(column[:count] for column in self._runs),
-                tasks=_leading(self._tasks, count),
+                tasks=leading(self._tasks, count),
                 holdings=self._holdings,
                 queues=self.queues,
             )
@@ -158,8 +127,8 @@ class RunningTable:
     def _begin(self, runs: int, tasks: int, grants: int) -> None:
         self._count = 0
         self._live, self._stopping = np.zeros(runs, np.bool_), np.zeros(runs, np.bool_)
-        self._runs = _runs(runs)
-        self._tasks = _tasks(runs, tasks, grants)
+        self._runs = empty_runs(runs)
+        self._tasks = empty_tasks(runs, tasks, grants)
         self._holdings: list[Holding] = []
         self._frozen = None
 
@@ -206,22 +175,24 @@ class RunningTable:
         old = self._live, self._stopping, self._runs, self._tasks
         sizes = [h if n <= h else 2 * n for n, h in zip(need, have, strict=True)]
         self._live, self._stopping = np.zeros(sizes[0], np.bool_), np.zeros(sizes[0], np.bool_)
-        self._runs, self._tasks = _runs(sizes[0]), _tasks(*sizes)
+        self._runs, self._tasks = empty_runs(sizes[0]), empty_tasks(*sizes)
         new = (self._live, self._stopping, *self._runs, *self._tasks)
         for source, target in zip((*old[:2], *old[2], *old[3]), new, strict=True):
             target[: len(source)] = source
 
     def _compact(self) -> None:
         live = np.flatnonzero(self._live[: self._count])
-        old = self._runs, _leading(self._tasks, self._count), self._holdings
+        old = self._runs, leading(self._tasks, self._count), self._holdings
         stopping = self._stopping[live]
         uses, counts = uses_of(old[1], live), np.diff(old[1].first_task)[live]
         tasks = spans(old[1].first_task, live)
         grants = spans(old[1].first_grant, tasks)
-        self._begin(2 * len(live) + 16, 2 * len(tasks) + 16, 2 * len(grants) + 16)
+        # Of what is reserved only what is written to takes memory: more than is needed until
+        # half of it is over again.
+        self._begin(3 * len(live) + 16, 3 * len(tasks) + 16, 3 * len(grants) + 16)
         for source, target in zip(old[0], self._runs, strict=True):
             target[: len(live)] = source[live]
-        for name, chosen in _TASK_COLUMNS.items():
+        for name, chosen in TASK_COLUMNS.items():
             index = tasks if chosen else grants
             getattr(self._tasks, name)[: len(index)] = getattr(old[1], name)[index]
         np.cumsum(counts, out=self._tasks.first_task[1 : len(live) + 1])
@@ -232,39 +203,10 @@ class RunningTable:
         self._count = len(live)
 
 
-def uses_of(tasks: RunTasks, slots: Ints, nodes: Nodes | None = None) -> Uses:
-    """What slots use, one gang per slot; rows are those of `nodes`, without them node ids."""
-    each = spans(tasks.first_task, slots)
-    grants = spans(tasks.first_grant, each)
-    node = tasks.node[each]
-    return Uses(
-        first_task=offsets(np.diff(tasks.first_task)[slots]),
-        row=node if nodes is None else rows_of(nodes, node),
-        cpu=tasks.cpu[each],
-        memory=tasks.memory[each],
-        first_grant=offsets(np.diff(tasks.first_grant)[each]),
-        device=tasks.device[grants],
-        blocks=tasks.blocks[grants],
-        bits=tasks.bits[grants],
-    )
-
-
-def rows_of(nodes: Nodes, ids: Ints) -> Ints:
-    """Rows of nodes by id; all of them must be there."""
-    return np.searchsorted(nodes.id, ids)
-
-
 _NUMBERS: Final = (
     "priority", "preemptions", "submitted_at", "started_at", "ends_at", "checkpoint_s",
     "restart_s", "grace_s", "deadline_at", "immune_until", "guaranteed", "preemptible",
 )  # fmt: skip
-_INTS, _FLOATS, _BOOLS = 6, 8, 2
-"""Kinds of the columns of `Runs`, in their order."""
-_TASK_COLUMNS: Final = {
-    "node": True, "rank": True, "group": True, "cpu": True, "memory": True,
-    "device": False, "blocks": False, "bits": False, "units": False,
-}  # fmt: skip
-"""True: one entry per task; False: one per share."""
 
 
 def _numbers(run: RunFacts) -> tuple[float, ...]:
@@ -276,22 +218,3 @@ def _numbers(run: RunFacts) -> tuple[float, ...]:
         terms.restart_cost_s, terms.grace_s, run.deadline_at, run.immune_until, run.guaranteed,
         terms.preemptible,
     )  # fmt: skip
-
-
-def _leading(tasks: RunTasks, count: int) -> RunTasks:
-    end = int(tasks.first_task[count])
-    grants = int(tasks.first_grant[end])
-    cut = {name: end if per_task else grants for name, per_task in _TASK_COLUMNS.items()}
-    cut |= {"first_task": count + 1, "first_grant": end + 1}
-    return RunTasks(**{name: getattr(tasks, name)[:size] for name, size in cut.items()})
-
-
-def _runs(size: int) -> Runs:
-    kinds = [np.int64] * _INTS + [np.float64] * _FLOATS + [np.bool_] * _BOOLS
-    return Runs._make(np.zeros(size, kind) for kind in kinds)
-
-
-def _tasks(runs: int, tasks: int, grants: int) -> RunTasks:
-    sizes = {name: tasks if per_task else grants for name, per_task in _TASK_COLUMNS.items()}
-    sizes |= {"first_task": runs + 1, "first_grant": tasks + 1}
-    return RunTasks(**{name: np.zeros(size, np.int64) for name, size in sizes.items()})

@@ -93,7 +93,7 @@ class World(Backlog):
         held = self.ledger.holdings.get(attempt)
         if held is not None and held.tasks != tasks:
             self.end_allocations([attempt])
-            self.add_allocations([replace(held, tasks=tasks)])
+            self.add_allocations([held._replace(tasks=tasks)])
 
     def mark(self, marks: Mapping[JobId, tuple[str, ...]]) -> None:
         """Let bookings know jobs by some marks, queued and running ones."""
@@ -105,9 +105,9 @@ class World(Backlog):
         ])
         for held in [h for a, h in self.ledger.holdings.items() if job_of(a) in marks]:
             if held.run is not None and held.run.marks != marks[job_of(held.attempt)]:
-                run = replace(held.run, marks=marks[held.run.job])
+                run = held.run._replace(marks=marks[held.run.job])
                 self.end_allocations([held.attempt])
-                self.add_allocations([replace(held, run=run)])
+                self.add_allocations([held._replace(run=run)])
 
     def stopping(self, attempts: Iterable[AttemptId]) -> None:
         """Attempts were told to stop: what they hold will come free."""
@@ -143,11 +143,12 @@ class World(Backlog):
         """Give back what attempts hold; how many held something."""
         held = [a for a in dict.fromkeys(attempts) if a in self.ledger.holdings]
         uses = self._running.uses(held, self._table.nodes)
+        runs = self._running.ended(held)
         ended = self.ledger.release(held, uses)
         if ended:
             self._queues.end(held)
             self._running.remove(held)
-            self._pace.ended(ended, now=self._now)
+            self._pace.ended(runs, uses, now=self._now)
             self._grew(uses.row)
             bound = {name for q in {h.queue for h in ended} for name in self._queues.bound(q)}
             self._stamps.limit_freed(bound)

@@ -1,7 +1,7 @@
 """What the leader remembers between cycles, brought up to date from rows."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from atoll.core.engine.memo import Memo
 from atoll.core.model.booking import Owners
@@ -145,8 +145,8 @@ class LeaderMemory:
             held = self.world.ledger.holdings.get(attempt)
             if held is not None and held.run is not None:
                 self.world.end_allocations([attempt])
-                run = replace(held.run, guaranteed=False)
-                self.world.add_allocations([replace(held, run=run)])
+                run = held.run._replace(guaranteed=False)
+                self.world.add_allocations([held._replace(run=run)])
 
     def nominated(self, nominations: Sequence[Nomination], *, released: Iterable[JobId]) -> None:
         """Take in what is held for jobs from now on, and for which it is no longer."""

@@ -15,7 +15,7 @@ from atoll.core.model.reservation import Parts
 from atoll.core.state.columns import copy_leading
 from atoll.core.state.mig import grant_bits
 from atoll.core.state.ragged import spans
-from atoll.core.state.running import rows_of
+from atoll.core.state.run_columns import rows_of
 from atoll.core.state.snapshot import Snapshot
 
 Ints = NDArray[np.int64]

@@ -16,7 +16,7 @@ from atoll.core.engine.deadlines.terms import FOR_EVER, Taken
 from atoll.core.model.ids import ClusterName
 from atoll.core.state.columns import MODE_BLOCKS, STATUS_OK
 from atoll.core.state.ledger import Holding
-from atoll.core.state.running import uses_of
+from atoll.core.state.run_columns import uses_of
 from atoll.core.state.snapshot import Snapshot
 
 Ints = NDArray[np.int64]

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from atoll.core.engine.timeline.loads import SOON_S
 from atoll.core.state.ledger_kernels import Uses
 from atoll.core.state.ragged import spans
+from atoll.core.state.run_columns import uses_of
 from atoll.core.state.run_times import RunTimesView, form_of
-from atoll.core.state.running import Running, uses_of
+from atoll.core.state.running import Running
 from atoll.core.state.survey import Survey
 
 Ints = NDArray[np.int64]

@@ -10,7 +10,7 @@ from atoll.core.engine.rights import Rights
 from atoll.core.state.ledger_kernels import Uses
 from atoll.core.state.limits import ALL_KINDS
 from atoll.core.state.ragged import offsets
-from atoll.core.state.running import uses_of
+from atoll.core.state.run_columns import uses_of
 from atoll.core.state.shares import DEVICES
 from atoll.core.state.snapshot import Snapshot
 from atoll.core.state.statement import Statement

@@ -27,7 +27,7 @@ from atoll.core.state.columns import Nodes, scratch_copy
 from atoll.core.state.holds import Hold
 from atoll.core.state.ledger import flatten
 from atoll.core.state.ledger_kernels import Uses, give_gangs
-from atoll.core.state.running import uses_of
+from atoll.core.state.run_columns import uses_of
 from atoll.core.state.snapshot import Snapshot
 from atoll.core.state.statement import Statement
 
