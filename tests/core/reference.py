@@ -5,7 +5,15 @@ from dataclasses import dataclass, field
 from atoll.core.model.inventory import Device, Node
 from atoll.core.model.plan import PendingJob, TaskPlacement
 from atoll.core.model.resources import DeviceGrant, DeviceRequest, TaskShape
-from atoll.core.state.mig import MEDIA_BIT, MigTable, Profile, layout_of, legal_starts, table_for
+from atoll.core.state.mig import (
+    MEDIA_BIT,
+    Layout,
+    MigTable,
+    Profile,
+    layout_of,
+    legal_starts,
+    table_for,
+)
 
 
 @dataclass
@@ -26,7 +34,7 @@ class SlowNode:
             self.cpu = self.cpu_cap = inventory.cpu_milli - inventory.local_use.cpu_milli
             self.memory = self.memory_cap = inventory.memory_bytes
         for device in self.devices():
-            self.blocks[device.index] = 0 if device.mig else 100
+            self.blocks[device.index] = 0 if _only_slices(device) else 100
             self.slices[device.index] = 0
         for index, used in inventory.local_use.blocks:
             self.blocks[index] = self.blocks.get(index, 0) - used
@@ -78,7 +86,7 @@ class SlowNode:
         return [
             d
             for d in self.devices()
-            if not d.mig and not self.slices[d.index] and request.kind in ("", d.kind)
+            if not _only_slices(d) and not self.slices[d.index] and request.kind in ("", d.kind)
         ]
 
     def _slices(self, request: DeviceRequest) -> tuple[DeviceGrant, ...] | None:
@@ -94,11 +102,12 @@ class SlowNode:
         return tuple(sorted(grants, key=lambda g: (g.index, g.slice_mask)))
 
     def _slice(self, request: DeviceRequest, states: dict[int, int]) -> DeviceGrant | None:
-        best: tuple[tuple[int, int, int, int], DeviceGrant] | None = None
+        best: tuple[tuple[bool, int, int, int, int], DeviceGrant] | None = None
         for device in self.devices():
             table = table_for(device.kind, device.memory_bytes)
             profile = table.find(request.profile) if table else None
-            usable = device.mig and self.blocks[device.index] == 0
+            usable = self.blocks[device.index] == (0 if _only_slices(device) else 100)
+            usable = usable and (device.mig or device.mig_dynamic)
             if table is None or profile is None or not usable:
                 continue
             if request.kind not in ("", device.kind):
@@ -106,13 +115,14 @@ class SlowNode:
             state = states[device.index]
             if profile.media and state & MEDIA_BIT:
                 continue
-            starts = legal_starts(table, profile, layout_of(device))
+            starts = legal_starts(table, profile, _layout(device))
             for order, start in enumerate(starts):
                 mask = profile.mask(start)
                 if mask & state:
                     continue
                 growth = _unusable(table, device, state | mask) - _unusable(table, device, state)
-                key = (growth, -state.bit_count(), device.index, order)
+                anew = device.mig_dynamic and not state
+                key = (anew, growth, -state.bit_count(), device.index, order)
                 grant = DeviceGrant(device.index, slice_mask=mask, profile=profile.name)
                 if best is None or key < best[0]:
                     best = key, grant
@@ -132,7 +142,7 @@ def _unusable(table: MigTable, device: Device, state: int) -> int:
 
 def _reach(table: MigTable, profile: Profile, device: Device, free: int) -> int:
     reach = 0
-    for start in legal_starts(table, profile, layout_of(device)):
+    for start in legal_starts(table, profile, _layout(device)):
         mask = profile.mask(start)
         reach |= mask if mask & free == mask else 0
     return reach
@@ -169,7 +179,7 @@ def _device_terms(slow: SlowNode, request: DeviceRequest, grants: tuple[DeviceGr
 
 
 def _slice_terms(slow: SlowNode, request: DeviceRequest) -> int:
-    states, lost, free = dict(slow.slices), 0, 0
+    states, lost, free, broken = dict(slow.slices), 0, 0, 0
     for _ in range(request.count):
         grant = slow._slice(request, states)
         assert grant is not None
@@ -177,16 +187,25 @@ def _slice_terms(slow: SlowNode, request: DeviceRequest) -> int:
         table = table_for(device.kind, device.memory_bytes)
         assert table is not None
         before = states[grant.index]
+        broken += device.mig_dynamic and before == 0
         media = MEDIA_BIT if request.profile.endswith("+me") else 0
         states[grant.index] |= grant.slice_mask | media
         after = states[grant.index]
         lost += _unusable(table, device, after) - _unusable(table, device, before)
         free += 12 * (8 - (after & 255).bit_count())
-    return (lost << 24) + (free // request.count << 17)
+    return (lost << 24) + (free // request.count << 17) + (broken << 25)
+
+
+def _only_slices(device: Device) -> bool:
+    return device.mig and not device.mig_dynamic
+
+
+def _layout(device: Device) -> Layout:
+    return () if device.mig_dynamic else layout_of(device)
 
 
 def _untouched(slow: SlowNode, device: Device) -> bool:
-    if device.mig:
+    if _only_slices(device):
         return slow.blocks[device.index] == 0 and slow.slices[device.index] == 0
     return slow.blocks[device.index] == 100 and slow.slices[device.index] == 0
 

@@ -44,6 +44,8 @@ def test_every_plan_verifies_on_its_own_snapshot_and_no_share_has_two_owners(cas
             slices.update((task.node, grant.index, b) for b in bits if grant.slice_mask >> b & 1)
     assert all(count <= 100 for count in blocks.values())
     assert all(count == 1 for count in slices.values())
+    # Nothing of a device is held in blocks while slices of it are.
+    assert not {(node, device) for node, device, _ in slices} & set(+blocks)
 
 
 @given(givens())

@@ -41,15 +41,26 @@ def devices() -> st.SearchStrategy[tuple[Device, ...]]:
         st.sampled_from((False, False, True)),
         st.sampled_from((True, True, True, False)),
         st.sampled_from((False, False, True)),
+        st.sampled_from((False, False, False, True)),
     )
     several = st.lists(one, max_size=4)
     return several.map(lambda made: tuple(_device(i, *each) for i, each in enumerate(made)))
 
 
-def _device(index: int, kind: tuple[str, int], mig: bool, healthy: bool, layout: bool) -> Device:
+def _device(
+    index: int, kind: tuple[str, int], mig: bool, healthy: bool, layout: bool, either: bool
+) -> Device:
     small, large = ("1g.5gb", "3g.20gb") if kind[0] == "A100" else ("1g.10gb", "3g.40gb")
     static = ((small, 0, "u0"), (small, 6, "u6"), (large, 4, "u4")) if mig and layout else ()
-    return Device(index, kind[0], kind[1], healthy=healthy, mig=mig, mig_instances=static)
+    return Device(
+        index,
+        kind[0],
+        kind[1],
+        healthy=healthy,
+        mig=mig,
+        mig_instances=static,
+        mig_dynamic=either,
+    )
 
 
 @st.composite

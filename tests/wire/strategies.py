@@ -155,6 +155,7 @@ devices = st.builds(
     uuid=texts,
     healthy=st.booleans(),
     mig=st.booleans(),
+    mig_dynamic=st.booleans(),
     mig_instances=st.lists(st.tuples(names, st.integers(0, 7), texts), max_size=2).map(tuple),
 )
 local_uses = st.builds(

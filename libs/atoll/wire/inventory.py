@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import astuple
+from dataclasses import astuple, fields
 from functools import lru_cache
 from typing import Final
 
@@ -16,6 +16,7 @@ from atoll.wire.shape import pairs
 
 HASH_BYTES: Final = 32
 CACHED_NODES: Final = 1 << 14
+_DEVICES: Final = [field.name for field in fields(NodeInventory)].index("devices")
 
 
 def node_to_proto(node: NodeInventory) -> common_pb2.NodeInventory:
@@ -84,8 +85,15 @@ def combined(
 @lru_cache(maxsize=CACHED_NODES)
 def node_hash(node: NodeInventory) -> int:
     """A node's summand. Over the fields, not protobuf bytes, which two versions may write apart."""
-    text = json.dumps(astuple(node), ensure_ascii=True, separators=(",", ":"))
+    told = list(astuple(node))
+    told[_DEVICES] = [_told(device) for device in told[_DEVICES]]
+    text = json.dumps(told, ensure_ascii=True, separators=(",", ":"))
     return int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")
+
+
+def _told(device: tuple[object, ...]) -> tuple[object, ...]:
+    # A field that came later is left out while it says nothing, as older versions know none.
+    return device if device[-1] else device[:-1]
 
 
 def _device_to_proto(device: Device) -> common_pb2.Device:
@@ -96,6 +104,7 @@ def _device_to_proto(device: Device) -> common_pb2.Device:
         uuid=device.uuid,
         healthy=device.healthy,
         mig=device.mig,
+        mig_dynamic=device.mig_dynamic,
         mig_instances=[
             common_pb2.MigInstance(profile=profile, start=start, uuid=uuid)
             for profile, start, uuid in device.mig_instances
@@ -111,6 +120,7 @@ def _device_from_proto(proto: common_pb2.Device) -> Device:
         uuid=proto.uuid,
         healthy=proto.healthy,
         mig=proto.mig,
+        mig_dynamic=proto.mig_dynamic,
         mig_instances=tuple(
             (instance.profile, instance.start, instance.uuid) for instance in proto.mig_instances
         ),

@@ -5,8 +5,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from atoll.core.model.inventory import Device
+from atoll.core.model.mig import table_for
 
 UNITS: Final = {"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
+DYNAMIC: Final = "dynamic"
+"""`mig:` of devices that are handed out either way."""
 DEVICE_KEYS: Final = frozenset({"kind", "count", "memory", "mig", "uuid"})
 
 
@@ -51,12 +54,17 @@ def as_mapping(given: object, where: str, keys: frozenset[str] | None) -> Mappin
 
 def _device(group: Mapping[str, Any], index: int, where: str) -> Device:
     mig = group.get("mig", False)
+    kind, memory = str(group.get("kind", "GPU")), group.get("memory", "80Gi")
+    memory_bytes = parse_amount(memory, f"{where}.memory")
+    if mig == DYNAMIC and table_for(kind, memory_bytes) is None:
+        raise BadDescription(f"{where}.mig: a {kind} cannot be cut into slices")
     return Device(
         index=index,
-        kind=str(group.get("kind", "GPU")),
-        memory_bytes=parse_amount(group.get("memory", "80Gi"), f"{where}.memory"),
+        kind=kind,
+        memory_bytes=memory_bytes,
         uuid=str(group.get("uuid", "")),
-        mig=bool(mig),
+        mig=bool(mig) and mig != DYNAMIC,
+        mig_dynamic=mig == DYNAMIC,
         mig_instances=tuple(
             (str(item["profile"]), int(item["start"]), str(item.get("uuid", "")))
             for item in (mig if isinstance(mig, list) else ())

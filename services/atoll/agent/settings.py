@@ -50,6 +50,10 @@ class AgentSettings(ServiceSettings):
     devices_file: Path | None = Field(
         default=None, description="local: devices to declare in place of those that are found"
     )
+    mig_dynamic: bool = Field(
+        default=False,
+        description="local: cut devices into MIG slices, or join them, as the next job needs",
+    )
     measure_load: bool = Field(
         default=True,
         description="local: report what other processes use of CPU, memory and devices",

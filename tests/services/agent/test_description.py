@@ -27,6 +27,7 @@ nodes:
     devices:
       - {kind: A100, memory: 40Gi, mig: true}
       - {kind: H100, memory: 80Gi, mig: [{profile: 1g.10gb, start: 2, uuid: MIG-x}]}
+      - {kind: H100, memory: 80Gi, mig: dynamic}
 """
 
 
@@ -44,7 +45,8 @@ def test_groups_become_nodes_with_devices_labels_and_domains(tmp_path: Path) -> 
     assert last.labels == (("cluster", "c1"), ("region", "eu"), ("zone", "a"))
     assert last.domains == (("block", "h100-block-0001"), ("rack", "h100-rack-0002"))
     assert (mig.cpu_milli, mig.domains) == (1_500, ())
-    assert [device.mig for device in mig.devices] == [True, True]
+    assert [device.mig for device in mig.devices] == [True, True, False]
+    assert [device.mig_dynamic for device in mig.devices] == [False, False, True]
     assert mig.devices[1].mig_instances == (("1g.10gb", 2, "MIG-x"),)
 
 

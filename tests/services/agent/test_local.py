@@ -120,6 +120,20 @@ async def test_slices_are_named_by_the_uuids_of_their_instances(tmp_path: Path) 
     await made.close()
 
 
+async def test_a_device_is_whole_for_one_run_and_in_slices_for_the_next(tmp_path: Path) -> None:
+    settings = SETTINGS["local"](tmp_path)
+    assert settings.devices_file is not None
+    settings.devices_file.write_text(json.dumps([{"kind": "H100", "mig": "dynamic"}]))
+    made = Opened(settings)
+    await made.open()
+    small = DeviceGrant(0, slice_mask=0b10, profile="1g.10gb")
+    env = await printed(made, order(1, job(run="env"), devices=[small]))
+    assert env["CUDA_VISIBLE_DEVICES"] == "MIG-0/1g.10gb/1"
+    env = await printed(made, order(2, job(run="env"), devices=[DeviceGrant(0, 100)]))
+    assert env["CUDA_VISIBLE_DEVICES"] == "0"
+    await made.close()
+
+
 async def test_a_port_that_somebody_has_is_refused(opened: Opened) -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))

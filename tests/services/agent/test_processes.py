@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from atoll.agent.localrun.cgroups import Cgroups
+from atoll.agent.localrun.cutting import cut_declared
 from atoll.agent.localrun.environment import Place
 from atoll.agent.localrun.launch import Site, launch
 from atoll.core.model.inventory import NodeInventory
@@ -178,7 +179,8 @@ async def test_the_guard_gives_no_more_grace_than_it_may(tmp_path: Path) -> None
 
 async def test_of_two_wrappers_of_an_attempt_one_runs_it(tmp_path: Path) -> None:
     node = NodeInventory("n0", cpu_milli=1000, memory_bytes=1 << 30)
-    site = Site(tmp_path / "lease", Cgroups(), base_env=dict(os.environ), max_grace_s=1.0)
+    lease, env = tmp_path / "lease", dict(os.environ)
+    site = Site(lease, Cgroups(), base_env=env, max_grace_s=1.0, cut=cut_declared)
     marks, run = tmp_path / "marks", tmp_path / "1.1"
     given = order(1, job(run=f"echo ran >> {marks}"))
     words = await asyncio.gather(

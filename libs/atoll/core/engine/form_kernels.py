@@ -35,6 +35,7 @@ from atoll.core.state.columns import (
 from atoll.core.state.compiled import bare, inlined
 from atoll.core.state.fit_kernels import (
     ANY_DEVICE,
+    UNUSABLE,
     VIEW_AGAIN,
     VIEW_CUT,
     VIEW_FREE,
@@ -159,7 +160,7 @@ def slice_score(
         for line in range(seen.shape[0]):
             trial[line, device] = seen[line, device]
     weights = rules.weights[FORM_SLICES]
-    profile, untouched, left = shapes[shape, SHAPE_PROFILE], node.untouched, 0
+    profile, untouched, left, broken = shapes[shape, SHAPE_PROFILE], node.untouched, 0, 0
     for _ in range(shapes[shape, SHAPE_SHARES]):
         device = best_slice(trial, cuts, shapes, shape)
         if device < 0:
@@ -167,12 +168,14 @@ def slice_score(
         state, cut = trial[VIEW_STATE, device], trial[VIEW_CUT, device]
         total += weights[_SLICES_LOST] * cuts.growth[cut, state, profile]
         untouched -= state == 0
+        broken += trial[VIEW_FREE, device] == WHOLE
+        trial[VIEW_FREE, device] = UNUSABLE
         trial[VIEW_STATE, device] |= cuts.mask[cut, state, profile]
         left += _SLICE * (_SLICES - ones(trial[VIEW_STATE, device] & 255))
-    total += weights[_DEVICES_LEFT] * untouched
+    total += weights[_DEVICES_LEFT] * untouched + weights[_DEVICES_BROKEN] * broken
     total += weights[_BLOCKS_LEFT] * (left // shapes[shape, SHAPE_SHARES])
     cpu_left = node.cpu - shapes[shape, SHAPE_CPU]
-    return bounded(total + growth(node.loss, cpu_left, rules.loss, weights, seen))
+    return bounded(total + growth(node.loss, cpu_left, rules.loss, weights, trial))
 
 
 @bare

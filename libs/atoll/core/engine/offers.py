@@ -25,6 +25,7 @@ class DeviceOffer:
     memory_bytes: int
     mig: bool
     layout: Layout
+    mig_dynamic: bool = False
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -100,11 +101,15 @@ def _labels_match(offer: NodeOffer, shape: TaskShape) -> bool:
 
 
 def _device_offer(device: Device) -> DeviceOffer:
-    return DeviceOffer(device.kind, device.memory_bytes, device.mig, layout_of(device))
+    layout = () if device.mig_dynamic else layout_of(device)
+    mig = device.mig and not device.mig_dynamic
+    return DeviceOffer(device.kind, device.memory_bytes, mig, layout, device.mig_dynamic)
 
 
 def _matches(offer: DeviceOffer, device: DeviceRequest) -> bool:
-    return offer.mig == bool(device.profile) and device.kind in (ANY_KIND, offer.kind)
+    if not offer.mig_dynamic and offer.mig != bool(device.profile):
+        return False
+    return device.kind in (ANY_KIND, offer.kind)
 
 
 def _shares(offer: NodeOffer, device: DeviceRequest) -> int:

@@ -94,7 +94,7 @@ def _absence(nodes: Nodes, models: Models, cuts: Cuts, shapes: Shapes, shape: in
     code = KIND_ABSENT
     for device in range(nodes.model.shape[1]):
         model = nodes.model[row, device]
-        if models.mode[model] != (MODE_MIG if sliced else MODE_BLOCKS):
+        if models.mode[model] & (MODE_MIG if sliced else MODE_BLOCKS) == 0:
             continue
         if wanted == ANY or models.kind[model] == wanted:
             cut = not sliced or (profile >= 0 and cuts.charge[models.cut[model], profile] > 0)

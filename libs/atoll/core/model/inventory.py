@@ -19,6 +19,8 @@ class Device:
     """True: handed out in MIG slices only; False: whole or in blocks only."""
     mig_instances: tuple[tuple[str, int, str], ...] = ()
     """Static layout (profile, first memory slice, UUID); empty: any legal placement."""
+    mig_dynamic: bool = False
+    """True: either way, as what is held of it says; `mig` and `mig_instances` say nothing then."""
 
 
 @dataclass(frozen=True, slots=True)

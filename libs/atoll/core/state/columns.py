@@ -17,6 +17,8 @@ STATUS_SUSPECT: Final = 3
 MODE_NONE: Final = 0
 MODE_BLOCKS: Final = 1
 MODE_MIG: Final = 2
+MODE_EITHER: Final = MODE_BLOCKS | MODE_MIG
+"""Whole and in blocks, or in slices: the first that takes something of it decides."""
 
 
 class Nodes(NamedTuple):
@@ -50,7 +52,7 @@ class Models(NamedTuple):
     kind: NDArray[np.int32]
     memory: NDArray[np.int64]
     mode: NDArray[np.int8]
-    """One of MODE_*."""
+    """One of MODE_*; its bits are the ways in which a device may be handed out."""
     cut: NDArray[np.int32]
     """Row of `Cuts` for MIG devices."""
 

@@ -40,6 +40,7 @@ WHOLE: Final = 100
 UNITS: Final = 56
 """Quota units of a block."""
 _FAR: Final = 1 << 30
+_CUT_ANEW: Final = 1 << 20
 
 View = NDArray[np.int64]
 """(VIEW_ROWS, D) the devices of one node."""
@@ -80,8 +81,9 @@ def look(nodes: Nodes, models: Models, row: int, view: View) -> None:
         free, cap = nodes.blocks_free[row, device], nodes.blocks_cap[row, device]
         slices = nodes.slices[row, device]
         # A device with any share taken one way is not free the other way.
-        in_blocks = mode == MODE_BLOCKS and slices == 0
-        in_slices = mode == MODE_MIG and free == cap and cap >= 0
+        in_blocks = mode & MODE_BLOCKS != 0 and slices == 0
+        untouched = free == cap and cap == (0 if mode == MODE_MIG else WHOLE)
+        in_slices = mode & MODE_MIG != 0 and untouched
         view[VIEW_FREE, device] = free if in_blocks else UNUSABLE
         view[VIEW_STATE, device] = slices if in_slices else UNUSABLE
         view[VIEW_KIND, device] = models.kind[model]
@@ -194,7 +196,10 @@ def left_of_share(view: View, shapes: Shapes, shape: int, device: int) -> int:
 
 @bare
 def best_slice(view: View, cuts: Cuts, shapes: Shapes, shape: int) -> int:
-    """The device on which a slice costs other profiles least, the fullest of equals; or -1."""
+    """The device on which a slice costs other profiles least, the fullest of equals; or -1.
+
+    One that could still be handed out whole is the last choice.
+    """
     best, least = -1, _FAR
     profile = shapes[shape, SHAPE_PROFILE]
     for device in range(view.shape[1]):
@@ -204,6 +209,7 @@ def best_slice(view: View, cuts: Cuts, shapes: Shapes, shape: int) -> int:
         cut = view[VIEW_CUT, device]
         if cuts.start[cut, state, profile] >= 0:
             key = cuts.growth[cut, state, profile] * 16 - ones(state)
+            key += _CUT_ANEW if view[VIEW_FREE, device] == WHOLE else 0
             if key < least:
                 best, least = device, key
     return best
@@ -244,6 +250,7 @@ def _pick_slices(view: View, cuts: Cuts, shapes: Shapes, shape: int, out: Device
             return NO_FIT
         bits = cuts.mask[view[VIEW_CUT, device], view[VIEW_STATE, device], profile]
         view[VIEW_STATE, device] |= bits
+        view[VIEW_FREE, device] = UNUSABLE
         out.device[at + found] = device
         out.blocks[at + found] = 0
         out.bits[at + found] = bits

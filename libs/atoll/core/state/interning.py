@@ -8,6 +8,7 @@ import numpy as np
 from atoll.core.model.inventory import Device
 from atoll.core.state.columns import (
     MODE_BLOCKS,
+    MODE_EITHER,
     MODE_MIG,
     MODE_NONE,
     Cuts,
@@ -25,7 +26,8 @@ from atoll.core.state.mig_states import state_tables
 
 K = TypeVar("K", bound=Hashable)
 Labels = tuple[tuple[str, str], ...]
-ModelKey = tuple[str, int, bool, Layout]
+ModelKey = tuple[str, int, int, Layout]
+"""Kind, memory, mode and static layout."""
 CutKey = tuple[MigTable, Layout]
 
 
@@ -63,9 +65,11 @@ class ModelTable:
         """The model of a device; 0 when it is broken."""
         if not device.healthy:
             return 0
-        layout = layout_of(device) if device.mig_instances else ()
+        mode = MODE_MIG if device.mig else MODE_BLOCKS
+        mode = MODE_EITHER if device.mig_dynamic else mode
+        layout = layout_of(device) if device.mig_instances and mode != MODE_EITHER else ()
         known = len(self._models)
-        model = self._models((device.kind, device.memory_bytes, device.mig, layout))
+        model = self._models((device.kind, device.memory_bytes, mode, layout))
         if model == known:
             self._arrays = None
         return model
@@ -90,11 +94,11 @@ class ModelTable:
         return models, self._build_cuts()
 
     def _fill(self, models: Models, number: int, key: ModelKey) -> None:
-        kind, memory, mig, layout = key
+        kind, memory, mode, layout = key
         models.kind[number] = self.kinds(kind)
         models.memory[number] = memory
-        models.mode[number] = MODE_MIG if mig else MODE_BLOCKS
-        table = table_for(kind, memory) if mig else None
+        models.mode[number] = mode
+        table = table_for(kind, memory) if mode & MODE_MIG else None
         models.cut[number] = self._cuts((table, layout)) if table else 0
 
     def _build_cuts(self) -> Cuts:

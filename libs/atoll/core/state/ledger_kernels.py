@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from atoll.core.state.columns import MODE_BLOCKS, MODE_MIG, Nodes
+from atoll.core.state.columns import MODE_BLOCKS, MODE_EITHER, MODE_MIG, Nodes
 from atoll.core.state.compiled import bare
 
 FINE: Final = 0
@@ -132,8 +132,11 @@ def _collision(nodes: Nodes, uses: Uses, row: int, grant: int) -> int:
 def _shortage(nodes: Nodes, mode: NDArray[np.int8], uses: Uses, row: int, grant: int) -> int:
     device = uses.device[grant]
     wanted = MODE_MIG if uses.bits[grant] != 0 else MODE_BLOCKS
-    if mode[nodes.model[row, device]] != wanted:
+    ways, cap = mode[nodes.model[row, device]], nodes.blocks_cap[row, device]
+    if ways & wanted == 0:
         return WRONG_MODE
+    if wanted == MODE_MIG and ways == MODE_EITHER and cap != _WHOLE:
+        return BLOCKS_SHORT
     return BLOCKS_SHORT if nodes.blocks_free[row, device] < uses.blocks[grant] else FINE
 
 

@@ -161,7 +161,7 @@ class NodeTable:
         for row, node in enumerate(nodes):
             self._encode_one(fresh, row, node)
         mode = self.arrays()[0].mode
-        fresh.blocks_cap[mode[fresh.model] != MODE_BLOCKS] = 0
+        fresh.blocks_cap[mode[fresh.model] & MODE_BLOCKS == 0] = 0
         for row, node in enumerate(nodes):
             for device, used in node.inventory.local_use.blocks:
                 if device < fresh.model.shape[1]:

@@ -14,6 +14,7 @@ from typing import Final
 from atoll.agent.events import Events
 from atoll.agent.floor import Floor
 from atoll.agent.localrun.cgroups import find_cgroups
+from atoll.agent.localrun.cutting import CannotCut, cut_declared, cut_found
 from atoll.agent.localrun.environment import Place, inherited, instances, master_ports
 from atoll.agent.localrun.folders import Folders
 from atoll.agent.localrun.ground import Ground
@@ -25,6 +26,7 @@ from atoll.agent.sizes import changed_tasks
 from atoll.core.model.errors import ErrorCode, NotFound
 from atoll.core.model.ids import AttemptId, attempt_name
 from atoll.core.model.inventory import NodeInventory
+from atoll.core.model.plan import TaskPlacement
 from atoll.core.model.reason import ReasonCode
 from atoll.ports.backend import (
     Capabilities,
@@ -60,7 +62,9 @@ class LocalBackend:
             cgroups=self._cgroups,
             base_env=inherited(settings.pass_env),
             max_grace_s=settings.max_grace_s,
+            cut=cut_found if settings.devices_file is None else cut_declared,
         )
+        self._cut = site.cut
         self._keeper = Keeper(self._folders, site, self._floor, clock=clock, emit=self._events.put)
         self._ground = Ground(settings, clock, self._keeper.wrappers)
         self._looking: asyncio.Task[None] | None = None
@@ -107,7 +111,7 @@ class LocalBackend:
         """Let a run go on with other tasks; those that are not free now are left out."""
         here = self._keeper.tasks(order.attempt)
         kept, new = changed_tasks(here, order.start.tasks)
-        if new and self._floor.objection(new, self._node) is not None:
+        if new and not await self._can_have(new):
             start = replace(order.start, tasks=kept)
             order = replace(order, start=start)
         await self._keeper.resize(order, Place(self._ground.node, 0))
@@ -166,6 +170,16 @@ class LocalBackend:
             return objection.refusal
         return self._without_instance(order) or self._port_taken(order)
 
+    async def _can_have(self, tasks: Sequence[TaskPlacement]) -> bool:
+        if self._floor.objection(tasks, self._node) is not None:
+            return False
+        try:
+            await asyncio.to_thread(self._cut, self._ground.node, tasks)
+        except CannotCut as error:
+            log.warning("cannot grow", why=str(error))
+            return False
+        return True
+
     def _node(self, name: str) -> NodeInventory | None:
         return self._ground.node if name == self._ground.node.name else None
 
@@ -173,7 +187,10 @@ class LocalBackend:
         devices = {device.index: device for device in self._ground.node.devices}
         for task in order.tasks:
             for grant in task.devices:
-                if grant.slice_mask and not instances(devices[grant.index], grant):
+                device = devices[grant.index]
+                if device.mig_dynamic:
+                    continue
+                if grant.slice_mask and not instances(device, grant):
                     message = f"device {grant.index} has no instance {grant.profile} at that place"
                     return Refusal(ReasonCode.DEVICE_ABSENT, message, (task.node,))
         return None

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,7 @@ import yaml
 
 from atoll.agent.described import BadDescription, parse_devices
 from atoll.core.model.inventory import Device
+from atoll.core.model.mig import table_for
 from atoll.runtime import logs
 
 log = logs.logger(__name__)
@@ -34,10 +36,15 @@ def declared_devices(path: Path) -> tuple[Device, ...]:
         raise BadDescription(f"{path}: {error}") from error
 
 
-def found_devices() -> tuple[Device, ...]:
-    """What nvidia-smi tells of; nothing where there is none, or while it fails."""
+def found_devices(*, dynamic: bool = False) -> tuple[Device, ...]:
+    """What nvidia-smi tells of; nothing where there is none, or while it fails.
+
+    `dynamic`: devices that can be cut are handed out either way, however they are cut now.
+    """
     listing = nvidia_smi(f"--query-gpu={QUERY}", "--format=csv,noheader,nounits")
     devices = parse_query(listing)
+    if dynamic:
+        return tuple(_either_way(d) if _can_be_cut(d, listing) else d for d in devices)
     if not any(device.mig for device in devices):
         return devices
     return with_instances(devices, nvidia_smi("-L"), nvidia_smi("mig", "-lgi"))
@@ -83,12 +90,8 @@ def with_instances(devices: Sequence[Device], listing: str, placements: str) -> 
     """
     uuids, starts = _instance_uuids(listing), _instance_starts(placements)
     return tuple(
-        Device(
-            index=device.index,
-            kind=device.kind,
-            memory_bytes=device.memory_bytes,
-            uuid=device.uuid,
-            mig=device.mig,
+        replace(
+            device,
             mig_instances=tuple(sorted(_joined(device.index, uuids, starts), key=_by_start)),
         )
         for device in devices
@@ -115,6 +118,17 @@ def nvidia_smi(*arguments: str) -> str:
         log.warning("nvidia-smi failed", arguments=arguments, why=str(error))
         return ""
     return done.stdout
+
+
+def _either_way(device: Device) -> Device:
+    return replace(device, mig=False, mig_dynamic=True)
+
+
+def _can_be_cut(device: Device, listing: str) -> bool:
+    if table_for(device.kind, device.memory_bytes) is None:
+        return False
+    modes = {uuid: mode for _, _, _, uuid, mode in _rows(listing, 5)}
+    return modes.get(device.uuid) in ("Enabled", "Disabled")
 
 
 Instance = tuple[str, int, str]

@@ -70,7 +70,9 @@ class Ground:
             self._changed.set()
 
     def _look_at_devices(self) -> tuple[Device, ...]:
-        return found_devices() if self._declared is None else self._declared
+        if self._declared is not None:
+            return self._declared
+        return found_devices(dynamic=self._settings.mig_dynamic)
 
     def _measure(self, wrappers: Iterable[int], devices: Sequence[Device]) -> LocalUse:
         pids = tuple(wrappers)

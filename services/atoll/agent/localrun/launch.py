@@ -8,12 +8,13 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from atoll.agent.localrun import wrapper
 from atoll.agent.localrun.cgroups import Cgroups
+from atoll.agent.localrun.cutting import Cut
 from atoll.agent.localrun.environment import Place, environment, members
 from atoll.agent.localrun.folders import Held, write_held
 from atoll.agent.localrun.processes import write_whole
@@ -42,13 +43,16 @@ class Site:
     cgroups: Cgroups
     base_env: Mapping[str, str]
     max_grace_s: float
+    cut: Cut
+    """Makes the devices what the tasks were given."""
 
 
 def launch(folder: Path, order: StartOrder, place: Place, *, site: Site) -> str:
     """Start the wrapper; what it said: `started`, `taken`, `lease`, or nothing. Blocks.
 
-    Raises OSError when the folder cannot be prepared; then nothing was started.
+    Raises OSError when folder or devices cannot be prepared; then nothing was started.
     """
+    place = replace(place, node=site.cut(place.node, order.tasks))
     written = json.dumps(prepare(folder, order, place, site=site))
     with (folder / "wrapper.log").open("ab") as log:
         process = subprocess.Popen(
@@ -89,6 +93,7 @@ def prepare(folder: Path, order: StartOrder, place: Place, *, site: Site) -> dic
 def prepare_resize(folder: Path, order: ResizeOrder, place: Place, *, site: Site) -> None:
     """Put the new size where the wrapper looks for it, and where the ranks do. Blocks."""
     start = order.start
+    place = replace(place, node=site.cut(place.node, start.tasks))
     ranks = [_rank(folder, start, task, place=place, site=site) for task in start.tasks]
     secrets = dict(start.spec.secrets)
     for rank in ranks:

@@ -871,6 +871,7 @@ class Device(_message.Message):
     HEALTHY_FIELD_NUMBER: _builtins.int
     MIG_FIELD_NUMBER: _builtins.int
     MIG_INSTANCES_FIELD_NUMBER: _builtins.int
+    MIG_DYNAMIC_FIELD_NUMBER: _builtins.int
     index: _builtins.int
     """Position on the node, from 0."""
     kind: _builtins.str
@@ -883,6 +884,10 @@ class Device(_message.Message):
     """False: broken, not handed out."""
     mig: _builtins.bool
     """True: handed out in MIG slices only."""
+    mig_dynamic: _builtins.bool
+    """True: handed out whole, in blocks or in MIG slices, as what is held of it says; `mig` and
+    `mig_instances` say nothing then.
+    """
     @_builtins.property
     def mig_instances(self) -> _containers.RepeatedCompositeFieldContainer[Global___MigInstance]:
         """Static MIG layout; empty: any legal placement."""
@@ -897,10 +902,11 @@ class Device(_message.Message):
         healthy: _builtins.bool = ...,
         mig: _builtins.bool = ...,
         mig_instances: _abc.Iterable[Global___MigInstance] | None = ...,
+        mig_dynamic: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["healthy", b"healthy", "index", b"index", "kind", b"kind", "memory_bytes", b"memory_bytes", "mig", b"mig", "mig_instances", b"mig_instances", "uuid", b"uuid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["healthy", b"healthy", "index", b"index", "kind", b"kind", "memory_bytes", b"memory_bytes", "mig", b"mig", "mig_dynamic", b"mig_dynamic", "mig_instances", b"mig_instances", "uuid", b"uuid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

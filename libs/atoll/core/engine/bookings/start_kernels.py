@@ -225,7 +225,7 @@ def _units(
         model = nodes.model[row, device]
         kind = counted.kind
         fits = kind == ANY or kind == models.kind[model]
-        if model == 0 or not fits or models.mode[model] != MODE_BLOCKS:
+        if model == 0 or not fits or models.mode[model] & MODE_BLOCKS == 0:
             continue
         if counted.form == COUNT_WHOLE:
             free += busy[device] == 0 and nodes.blocks_cap[row, device] == _DEVICE

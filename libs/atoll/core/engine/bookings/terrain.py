@@ -120,7 +120,7 @@ class Terrain:
             if models.mode[number] == MODE_MIG:
                 table = table_for(kind, int(models.memory[number]))
                 profile = table.profiles[-1].name if table else ""
-            if profile or models.mode[number] == MODE_BLOCKS:
+            if profile or models.mode[number] & MODE_BLOCKS:
                 totals[kind, profile] += count
         return [
             (DeviceRequest(kind, 1, profile=profile), total)

@@ -87,7 +87,7 @@ class Pools:
         snapshot = self._snapshot
         nodes, models = snapshot.nodes, snapshot.hardware.models
         usable: NDArray[np.bool_] = (nodes.blocks_cap == WHOLE) & (
-            models.mode[nodes.model] == MODE_BLOCKS
+            models.mode[nodes.model] & MODE_BLOCKS != 0
         )
         if self._everywhere:
             return usable

@@ -85,7 +85,8 @@ class _Room:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         nodes, models = snapshot.nodes, snapshot.hardware.models
-        whole = (nodes.blocks_free == WHOLE) & (models.mode[nodes.model] == MODE_BLOCKS)
+        whole = (nodes.blocks_free == WHOLE) & (models.mode[nodes.model] & MODE_BLOCKS != 0)
+        whole &= nodes.slices == 0
         self._free: NDArray[np.bool_] = whole & (nodes.status == STATUS_OK)[:, None]
         self._cpu, self._memory = nodes.cpu_free.copy(), nodes.memory_free.copy()
 

@@ -70,7 +70,7 @@ class Units:
         here = models.kind[nodes.model] == unit
         sliced = here & (models.mode[nodes.model] == MODE_MIG)
         cap = np.where(sliced, 100.0, nodes.blocks_cap)
-        free = np.where(sliced, 100.0 - _taken(nodes.slices), nodes.blocks_free)
+        free = np.where(sliced, 100.0, nodes.blocks_free) - _taken(nodes.slices)
         return (cap * here).sum(axis=1), (free * here).sum(axis=1)
 
     def _of_tasks(self, unit: int) -> Floats:

@@ -10,7 +10,7 @@ from atoll.core.engine.windows.bookings import Bookings
 from atoll.core.engine.windows.kept_kernels import NOBODY, Needs, Spent, Tasks, need, spend
 from atoll.core.engine.windows.work import owners, work_on
 from atoll.core.model.plan import TaskPlacement
-from atoll.core.state.columns import MODE_MIG, Nodes
+from atoll.core.state.columns import MODE_EITHER, MODE_MIG, Nodes
 from atoll.core.state.mig import MEDIA_BIT
 from atoll.core.state.ragged import offsets, spans
 from atoll.core.state.statement import Statement
@@ -93,7 +93,11 @@ class Parts:
         # Also when others have stopped who have something there.
         needs.blocks[part] += np.where(booked[part], 0, CLOSED_BLOCKS)
         mode = self._bookings.snapshot.hardware.models.mode
-        sliced = mode[nodes.model[rows[part]]] == MODE_MIG
+        ways = mode[nodes.model[rows[part]]]
+        # A device that may be handed out either way is kept as the window holds it.
+        either = (ways == MODE_EITHER) & (left.bits[part] != 0)
+        needs.blocks[part] = np.where(either, 0, needs.blocks[part])
+        sliced = (ways == MODE_MIG) | either
         others = EVERY_SLICE & ~left.bits[part] & ~nodes.slices[rows[part]].astype(np.int64)
         needs.bits[part] = np.where(sliced, others, 0)
         return Kept(rows, needs)
