@@ -50,8 +50,7 @@ def test_an_override_moves_what_can_be_moved_and_cancels_the_rest() -> None:
 
 def test_what_gives_way_is_not_in_its_own_way() -> None:
     at = calendar(world(node(1)))
-    wish = When(HOUR, flexible=Flexible(HOUR / 2, 9 * HOUR))
-    book(at, 1, spec(h100(1), "soft", when=wish), (1, 2))
+    book(at, 1, spec(h100(1), "soft"), (1, 2), flexible=Flexible(HOUR / 2, 9 * HOUR))
     answer = ask(at, spec(h100(1), "high", priority=5, override=True), (1.5, 2.5))
     assert isinstance(answer, Accepted)
     assert (answer.moves[0].start, answer.moves[0].end) == (HOUR / 2, 1.5 * HOUR)
