@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from atoll.core.engine.bookings.warm import warm_calendar
+from atoll.core.engine.burst.warm import warm_spot
 from atoll.core.engine.cycle import plan
 from atoll.core.engine.deadlines.warm import warm_book
 from atoll.core.engine.explain import explain
@@ -40,6 +41,7 @@ _FORMS: Final = (
 def warm() -> None:
     """Run every kernel once on a small world, with the types that all worlds have."""
     warm_book()
+    warm_spot()
     world = _world()
     snapshot = world.freeze(1.0)
     made = plan(snapshot, policies(), now=1.0, rng=np.random.default_rng(0))
