@@ -172,9 +172,18 @@ def test_windows_of_one_number_have_the_same_ticks() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"policy": "none"}, {"prior": "north"}, {"deadline_h": 0.0}], ids=str
+    "wrong",
+    [{"policy": "none"}, {"prior": "north"}, {"deadline_h": 0.0}, {"overhead_h": -1.0}],
+    ids=str,
 )
 def test_wrong_options_are_named(wrong: dict[str, Any], tmp_path: Path) -> None:
     path = written(tmp_path / "w.jsonl", availability(1))
     with pytest.raises(InvalidInput, match=next(iter(wrong))):
         spot(windows=path, **{"deadline_h": 6.0} | wrong)
+
+
+def test_a_job_that_cannot_be_in_time_is_counted(tmp_path: Path, capsys: Capture) -> None:
+    path = written(tmp_path / "w.jsonl", availability(1))
+    assert spot(windows=path, deadline_h=3.0, work_h=4.0) == 0
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (report["missed"], report["bound"]) == (4, None)

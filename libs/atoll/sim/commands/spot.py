@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +23,7 @@ from atoll.sim.spot import Played, bound_ratio, cost_ratio, play
 
 OURS: Final = "atoll"
 PEER: Final = "uniform_progress"
+MOST: Final = 1e5
 Groups = Sequence[tuple[SpotWindow, ...]]
 Tick = Callable[[], None]
 
@@ -61,7 +63,10 @@ def spot(
         on_demand: Dollars per hour.
         spot_price: Dollars per hour.
     """
-    _check(deadline_h, policy, prior)
+    _check_names(policy=policy, prior=prior)
+    _check_above_0(deadline_h=deadline_h, work_h=work_h)
+    _check_above_0(on_demand=on_demand, spot_price=spot_price)
+    _check_overhead(overhead_h)
     terms = Terms(work_h * 3600, deadline_h * 3600, overhead_h * 3600, 1.0, on_demand, spot_price)
     single = [(window,) for window in read_windows(windows)]
     zones = by_window(read_windows(aligned)) if aligned else []
@@ -81,7 +86,7 @@ def spot(
         peer = _play_all([PEER], lone, terms, tick=tick)[PEER]
         report = _report(played, head, terms)
         if policy is None:
-            report["bound"] = round(bound_ratio(single, terms), 4)
+            report["bound"] = _bound(single, terms)
     if zones:
         report["aligned"] = _aligned(moved, head, terms, peer=peer)
     console.print(_table(report["per_zone"], report["policies"]))
@@ -92,9 +97,18 @@ def spot(
     return 0
 
 
-def _check(deadline_h: float, policy: str | None, prior: str | None) -> None:
-    if not 0 < deadline_h <= 1e5:
-        raise InvalidInput((FieldViolation("deadline_h", "give hours above 0"),))
+def _check_above_0(**numbers: float) -> None:
+    for field, number in numbers.items():
+        if not 0 < number <= MOST:
+            raise InvalidInput((FieldViolation(field, f"give a number above 0, up to {MOST:g}"),))
+
+
+def _check_overhead(hours: float) -> None:
+    if not 0 <= hours <= MOST:
+        raise InvalidInput((FieldViolation("overhead_h", "give 0 or more hours"),))
+
+
+def _check_names(*, policy: str | None, prior: str | None) -> None:
     for field, name, known in (("policy", policy, RULES), ("prior", prior, PRIORS)):
         if name is not None and name not in known:
             raise InvalidInput((FieldViolation(field, f"known are {', '.join(sorted(known))}"),))
@@ -129,6 +143,12 @@ def _report(played: Mapping[str, Sequence[Played]], head: str, terms: Terms) -> 
         "per_zone": {zone: _numbers(each, terms) for zone, each in sorted(by_zone.items())},
         "policies": {name: _numbers(each, terms) for name, each in played.items()},
     }
+
+
+def _bound(single: Groups, terms: Terms) -> float | None:
+    """Nothing if the job cannot be in time."""
+    bound = bound_ratio(single, terms)
+    return round(bound, 4) if math.isfinite(bound) else None
 
 
 def _numbers(played: Sequence[Played], terms: Terms) -> dict[str, Any]:
