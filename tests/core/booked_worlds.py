@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from atoll.core.engine.cycle import plan
+from atoll.core.engine.cycle import CycleLimits, plan
 from atoll.core.engine.verify import verify
 from atoll.core.model.booking import NodeShare, OccurrenceId, Owners, Window, owned_by
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId, QueueName, job_of
@@ -77,6 +77,7 @@ class Shard:
     """Plans, commits at once, and lets runs that are told to stop do so after their grace."""
 
     nodes: int = 2
+    limits: CycleLimits = field(default_factory=CycleLimits)
     world: World = field(init=False)
     ends: dict[AttemptId, float] = field(default_factory=dict)
     """When runs end; those that are not here run on."""
@@ -113,7 +114,8 @@ class Shard:
     def cycle(self, now: float) -> Plan:
         snapshot = self.world.freeze(now)
         rng = np.random.default_rng(0)
-        made = plan(snapshot, policies(order="priority_fifo"), now=now, rng=rng)
+        fifo = policies(order="priority_fifo")
+        made = plan(snapshot, fifo, now=now, rng=rng, limits=self.limits)
         verify(made, self.world.ledger, now=now)
         self.world.note_waiting(snapshot, made)
         self.world.stopping(e.attempt for e in made.evictions)

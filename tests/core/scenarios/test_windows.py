@@ -1,12 +1,15 @@
 """Bookings in the cycle: who keeps out, who goes in, and who stops for them."""
 
+from dataclasses import replace
+
 import pytest
 
+from atoll.core.engine.cycle import CycleLimits
 from atoll.core.engine.verify import refused
 from atoll.core.model.booking import OnEnd, Owners, user_mark
-from atoll.core.model.ids import JobId, QueueName, Tenant
+from atoll.core.model.ids import ClusterName, JobId, QueueName, Tenant
 from atoll.core.model.job import Queue
-from atoll.core.model.plan import Plan
+from atoll.core.model.plan import Claim, Plan
 from atoll.core.model.reason import ReasonCode
 from tests.core.booked_worlds import LEFT, WHOLE, Shard, job, placed, stopped, window
 
@@ -217,3 +220,28 @@ def test_a_booking_that_is_dropped_keeps_nobody_out() -> None:
     assert placed(shard.at(22.0)) == [1]
     assert shard.world.ledger.booked.all() == {}
     assert QueueName("nlp") not in shard.world.freeze(23.0).windows.by_queue
+
+
+def test_devices_of_a_guaranteed_deadline_are_there_when_its_job_needs_them() -> None:
+    claim = Claim("deadline-1", 100.0, 300.0, ClusterName("c1"), "H100", 400, (QueueName("nlp"),))
+    shard = Shard(nodes=1, limits=CycleLimits(claims=(claim,)))
+    shard.submit(job(1, gpus=2, limit=100, firm=True), job(2, gpus=2, limit=150, firm=True))
+    made = shard.at(0.0)
+    assert placed(made) == [1]
+    why = made.waiting[0].reasons[0].message
+    assert why.startswith("kept until 00:05 for a job of queue nlp whose deadline is guaranteed")
+    promised = replace(job(3, "nlp", gpus=4, limit=200, firm=True), guaranteed=True)
+    shard.submit(promised, job(4, "nlp", gpus=4, limit=200, firm=True, at=-1.0))
+    assert placed(shard.at(50.0)) == []
+    assert placed(shard.at(100.0)) == [3]
+
+
+def test_a_claim_lends_to_those_that_may_be_stopped_and_takes_it_back_for_its_job() -> None:
+    claim = Claim("deadline-1", 100.0, 300.0, ClusterName("c1"), "H100", 400, (QueueName("nlp"),))
+    shard = Shard(nodes=1, limits=CycleLimits(claims=(claim,)))
+    shard.submit(job(1, gpus=4))
+    assert placed(shard.at(0.0)) == [1]
+    assert stopped(shard.at(100.0)) == []
+    shard.submit(replace(job(2, "nlp", gpus=4, limit=100), guaranteed=True))
+    assert stopped(shard.at(101.0)) == [1]
+    assert placed(shard.at(101.5)) == [2]

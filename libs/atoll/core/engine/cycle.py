@@ -6,7 +6,7 @@ blocks its own class and nobody else.
 """
 
 from collections.abc import Container, Hashable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.random import Generator
 
 from atoll.core.engine.board_kernels import Board, settle_all
 from atoll.core.engine.clearing import Clearing
+from atoll.core.engine.cycle_limits import CycleLimits as CycleLimits
 from atoll.core.engine.gangs import Outcome, gang_placer
 from atoll.core.engine.limits import limit_reasons, units_left
 from atoll.core.engine.line import in_order, line_up, point_to
@@ -38,6 +39,7 @@ from atoll.core.engine.sentences import no_room_reason
 from atoll.core.engine.timeline.keeper import Keeper
 from atoll.core.engine.timeline.reservations import Reservations
 from atoll.core.engine.why import Sight, reasons
+from atoll.core.engine.windows.claims import with_claims
 from atoll.core.engine.windows.passes import Passes
 from atoll.core.engine.windows.stops import ahead, firm, stops
 from atoll.core.model.ids import JobId
@@ -48,24 +50,7 @@ from atoll.core.state.snapshot import ClassView, Snapshot
 from atoll.core.state.statement import Statement
 
 _ROOM_TASKS: Final = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class CycleLimits:
-    """Bounds of one cycle."""
-
-    max_placements: int = 4096
-    """Jobs placed in one plan, at most."""
-    max_explained: int = 8
-    """Distinct requests whose wait is told with numbers; of others only that there is no room."""
-    max_preemptors: int = 16
-    """Blocked jobs for which others may be stopped are looked for in one cycle."""
-    bind_s: float = 60.0
-    """From the end of its victims until a job has started: so long its hold lasts."""
-    reservations: int = 1
-    """Blocked jobs that hold one, per cluster, 0 to 32."""
-    spared: Container[JobId] = ()
-    """Jobs for which nobody is stopped: others shrink for them."""
+DEFAULTS: Final = CycleLimits()
 
 
 def plan(
@@ -74,7 +59,7 @@ def plan(
     *,
     now: float,
     rng: Generator,
-    limits: CycleLimits = CycleLimits(),
+    limits: CycleLimits = DEFAULTS,
     memo: Memo | None = None,
 ) -> Plan:
     """What to place now, and why the classes that were tried and did not fit wait.
@@ -82,6 +67,7 @@ def plan(
     `now`: wall time in unix seconds; `rng`: for policies that break ties by chance.
     `memo`: of earlier cycles; it saves time and changes nothing.
     """
+    snapshot = with_claims(snapshot, limits.claims, now)
     cycle = _Cycle(snapshot, policies, now=now, rng=rng)
     nominees = cycle.start_nominees()
     let_in = cycle.let_in(limits.max_placements)

@@ -69,6 +69,11 @@ def label_mark(key: str, value: str) -> str:
     return f"label:{key}={value}"
 
 
+def promise_mark(queue: QueueName) -> str:
+    """The mark of a queue's jobs whose deadline is guaranteed; no user and no label gives it."""
+    return f"promised:{queue}"
+
+
 def marks_of(user: str, labels: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     """Marks of a job by its user and labels; sorted."""
     return tuple(sorted([user_mark(user), *(label_mark(key, value) for key, value in labels)]))

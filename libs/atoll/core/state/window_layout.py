@@ -50,6 +50,14 @@ class Layout:
         return np.unique(self.shares.node[windows[self.shares.window]])
 
 
+def joined_shares(one: Shares, other: Shares, windows: int) -> Shares:
+    """Shares of both; the others' windows are numbered from `windows` on."""
+    moved = other._replace(
+        window=other.window + windows, first_grant=other.first_grant[1:] + one.first_grant[-1]
+    )
+    return Shares._make(np.concatenate(pair) for pair in zip(one, moved, strict=True))
+
+
 def layout(shares: Shares, ids: Ints, *, start: Floats, lends: Bools, devices: int) -> Layout:
     """The shares on rows; `ids` (N) rise. `start`, `lends`: (W)."""
     row = np.searchsorted(ids, shares.node)

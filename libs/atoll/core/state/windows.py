@@ -6,14 +6,20 @@ out; whoever holds a view past an end asks for the next one.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from atoll.core.model.booking import STOP_MARGIN_S, OccurrenceId, OnEnd, Window
+from atoll.core.model.booking import (
+    STOP_MARGIN_S,
+    OccurrenceId,
+    OnEnd,
+    Window,
+    promise_mark,
+)
 from atoll.core.model.ids import AttemptId, QueueName
 from atoll.core.model.lifecycle import StopCause
 from atoll.core.model.plan import Eviction
@@ -21,7 +27,7 @@ from atoll.core.state.ledger import Ledger
 from atoll.core.state.mig import grant_bits
 from atoll.core.state.ragged import offsets
 from atoll.core.state.running import Running
-from atoll.core.state.window_layout import Layout, Shares, layout
+from atoll.core.state.window_layout import Layout, Shares, joined_shares, layout
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -55,6 +61,8 @@ class WindowView:
     """All ends in order."""
     by_last: Floats
     """All that `lasts` has of times, in order."""
+    claims: Bools
+    """Of a cycle alone: for guaranteed deadlines."""
     _layout: Layout | None = None
 
     def __len__(self) -> int:
@@ -167,6 +175,32 @@ class WindowBook:
         return self._view
 
 
+def beside(view: WindowView, claims: Sequence[Window]) -> WindowView:
+    """The view with windows for guaranteed deadlines behind all others; their jobs own them."""
+    if not claims:
+        return view
+    count, more = len(view), _view([(window, _flat(window)) for window in claims], 0.0)
+    numbers: dict[str, list[int]] = defaultdict(list)
+    for number, window in enumerate(claims, count):
+        for queue in window.owners.queues:
+            numbers[promise_mark(queue)].append(number)
+    return replace(
+        view,
+        values=(*view.values, *claims),
+        start=np.concatenate([view.start, more.start]),
+        end=np.concatenate([view.end, more.end]),
+        lasts=np.concatenate([view.lasts, more.lasts]),
+        lends=np.concatenate([view.lends, more.lends]),
+        stops=np.concatenate([view.stops, more.stops]),
+        is_open=np.concatenate([view.is_open, more.is_open]),
+        ended=np.concatenate([view.ended, more.ended]),
+        shares=joined_shares(view.shares, more.shares, count),
+        by_mark={**view.by_mark, **numbers},
+        claims=np.concatenate([view.claims, np.ones(len(claims), np.bool_)]),
+        _layout=None,
+    )
+
+
 def no_windows() -> WindowView:
     """Nothing is booked."""
     return _view((), 0.0)
@@ -211,6 +245,7 @@ def _view(parts: Sequence[tuple[Window, _Flat]], now: float) -> WindowView:
         ended=end <= now,
         by_end=np.sort(end),
         by_last=np.sort(lasts[np.isfinite(lasts)]),
+        claims=np.zeros(len(windows), np.bool_),
     )
 
 

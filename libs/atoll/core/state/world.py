@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from atoll.core.model.booking import promise_mark
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, QueueName, job_of
 from atoll.core.model.plan import Nomination, PendingJob, Plan, TaskPlacement
 from atoll.core.state.backlog import Backlog
@@ -48,7 +49,7 @@ class World(Backlog):
         up once, and `dependency_done` called for those that have succeeded already.
         """
         self.workload.note(len(jobs))
-        awaited = self._queue.upsert(jobs, made=self._complete)
+        awaited = self._queue.upsert(list(map(_promised, jobs)), made=self._complete)
         self._drop_empty()
         return awaited
 
@@ -280,3 +281,11 @@ class World(Backlog):
             return not group.fifo.empty
         bound = self._queues.bound(group.queue)
         return self._stamps.latest(group.watch, bound) > group.blocked_at
+
+
+def _promised(job: PendingJob) -> PendingJob:
+    """A job whose deadline is guaranteed, by the mark under which its devices are kept for it."""
+    mark, marks = promise_mark(job.queue), job.request.marks
+    if not job.guaranteed or mark in marks:
+        return job
+    return replace(job, request=replace(job.request, marks=(*marks, mark)))

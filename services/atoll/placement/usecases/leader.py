@@ -10,6 +10,8 @@ import numpy as np
 
 from atoll.core.engine.cycle import CycleLimits
 from atoll.core.engine.deadlines.making_room import Borrowed, plan_with
+from atoll.core.engine.deadlines.promise import kept
+from atoll.core.engine.deadlines.wishes import Ask
 from atoll.core.engine.verify import verify
 from atoll.core.model.errors import DomainError
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, ShardId
@@ -30,7 +32,7 @@ from atoll.placement.usecases.promises import Promises
 from atoll.placement.usecases.rejections import AvoidanceRules, Rejection, RejectionBook
 from atoll.placement.usecases.revoke import Revoked, declare_lost, revoke
 from atoll.placement.usecases.silence import SilenceLimits, SilenceWatch, Verdict
-from atoll.placement.usecases.sizing import Sizing, may_give_back
+from atoll.placement.usecases.sizing import Sizing, may_give_back, standing
 from atoll.ports.clock import Clock
 from atoll.ports.store.common import Cursor, Fence
 from atoll.ports.store.placement import PlacementStore
@@ -219,20 +221,27 @@ class Leader:
         world = self.memory.world
         snapshot = world.freeze(now, self.rules.max_placements)
         rng = np.random.default_rng((self.fence.epoch.revision, self.counters.cycles))
-        given = may_give_back(snapshot, self.memory, self.promises.early(now), now=now)
-        made = await asyncio.to_thread(self._decide, snapshot, given, now=now, rng=rng)
+        asks = standing(self.memory, self.promises.early(now))
+        given = may_give_back(snapshot, self.memory, asks, now=now)
+        made = await asyncio.to_thread(self._decide, snapshot, given, asks, now=now, rng=rng)
         self.counters.cycles += 1
         world.note_waiting(snapshot, made)
         self.outlook.note(snapshot, made)
         return made
 
     def _decide(
-        self, snapshot: Snapshot, given: Borrowed, *, now: float, rng: np.random.Generator
+        self,
+        snapshot: Snapshot,
+        given: Borrowed,
+        asks: Sequence[Ask],
+        *,
+        now: float,
+        rng: np.random.Generator,
     ) -> Plan:
         # Off the event loop: the kernels release the GIL.
-        limits = CycleLimits(
-            max_placements=self.rules.max_placements, bind_s=self.rules.bind_timeout_s
-        )
+        most, bind_s = self.rules.max_placements, self.rules.bind_timeout_s
+        claims = kept(snapshot, asks, now=now) if asks else ()
+        limits = CycleLimits(max_placements=most, bind_s=bind_s, claims=claims)
         policies, memo = self.policies, self.memory.memo
         made, self.sizing.shrinks = plan_with(
             snapshot, policies, given, now=now, rng=rng, limits=limits, memo=memo

@@ -70,20 +70,24 @@ class Sizing:
         return True
 
 
+def standing(memory: LeaderMemory, early: Sequence[Ask]) -> list[Ask]:
+    """Queued jobs whose deadline is guaranteed; `early`: promised, not here yet."""
+    return [*(ask_of(job) for job in memory.world.guaranteed()), *early]
+
+
 def may_give_back(
-    snapshot: Snapshot, memory: LeaderMemory, early: Sequence[Ask], *, now: float
+    snapshot: Snapshot, memory: LeaderMemory, asks: Sequence[Ask], *, now: float
 ) -> Borrowed:
-    """What elastic jobs could give back to those that wait; `early`: promised, not here yet."""
+    """What elastic jobs could give back to those that wait; `asks`: what was promised to others."""
     sizes = memory.sizes
     if not sizes:
         return Borrowed({})
-    asks = [ask_of(job) for job in memory.world.guaranteed()]
     return borrowed(
         snapshot,
         sizes.ready(),
         sizes.facts(),
         ending=sizes.ending(),
-        standing=[*asks, *early],
+        standing=asks,
         now=now,
     )
 

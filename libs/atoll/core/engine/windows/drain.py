@@ -37,7 +37,8 @@ def overdue(bookings: Bookings) -> set[int]:
     if not bookings or not running.live.any():
         return set()
     ahead = float(running.runs.grace_s[running.live].max()) + STOP_MARGIN_S
-    starts = (bookings.view.start <= bookings.now + ahead) & ~bookings.view.ended
+    view = bookings.view
+    starts = (view.start <= bookings.now + ahead) & ~view.ended & ~view.claims
     ends = bookings.view.lasts <= bookings.now + ahead
     zone = starts | ends
     if not zone.any():

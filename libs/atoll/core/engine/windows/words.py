@@ -34,7 +34,8 @@ def reserved(bookings: Bookings, who: Claimant, rows: Ints) -> Iterator[Reason]:
         value = bookings.view.values[number]
         if value.booking not in told and len(told) < MOST_TOLD:
             told[value.booking] = None
-            yield _held(value, count, bookings.now)
+            claimed = bool(bookings.view.claims[number])
+            yield _held(value, count, bookings.now, claimed=claimed)
 
 
 def own_booking(bookings: Bookings, who: Claimant) -> Iterator[Reason]:
@@ -83,9 +84,11 @@ def whom(owners: Owners) -> str:
     return ", ".join(words) or "maintenance"
 
 
-def _held(window: Window, rows: int, now: float) -> Reason:
+def _held(window: Window, rows: int, now: float, *, claimed: bool) -> Reason:
     end, who = moment(window.end, now), whom(window.owners)
-    if window.start <= now:
+    if claimed:
+        message = f"kept until {end} for a job of {who} whose deadline is guaranteed"
+    elif window.start <= now:
         message = f"held until {end} for {who}, booking {window.booking}"
     else:
         start = moment(window.start, now)
