@@ -239,22 +239,26 @@ def _fits(node: Node, shares: Sequence[NodeShare]) -> bool:
 
 def _device_fits(device: Device, shares: Sequence[NodeShare]) -> bool:
     grants = [g for share in shares for g in share.devices if g.index == device.index]
-    if not device.mig:
-        return sum(g.blocks for g in grants) <= 100 and not any(g.slice_mask for g in grants)
-    bits = [grant_bits(g.profile, g.slice_mask) for g in grants]
-    whole = 0
-    for each in bits:
-        if whole & each:
+    blocks, bits = sum(g.blocks for g in grants), [g for g in grants if g.slice_mask]
+    if (blocks and device.mig) or (bits and not (device.mig or device.mig_dynamic)):
+        return False
+    taken = 0
+    for each in (grant_bits(g.profile, g.slice_mask) for g in bits):
+        if taken & each:
             return False
-        whole |= each
-    return not any(g.blocks for g in grants)
+        taken |= each
+    return blocks <= 100 and not (blocks and bits)
 
 
 @st.composite
 def _nodes(draw: st.DrawFn, number: int, *, mig: bool) -> Node:
     count = draw(st.integers(1, 3))
-    modes = [draw(st.booleans()) if mig else False for _ in range(count)]
-    devices = tuple(Device(i, KIND, 80 * GIB, mig=mode) for i, mode in enumerate(modes))
+    # Some are in slices, some whole, some as whoever comes first likes it.
+    modes = [draw(st.sampled_from((0, 1, 2))) if mig else 0 for _ in range(count)]
+    devices = tuple(
+        Device(i, KIND, 80 * GIB, mig=mode == 1, mig_dynamic=mode == 2)
+        for i, mode in enumerate(modes)
+    )
     inventory = NodeInventory(
         f"n{number}", PER_DEVICE * count, GIB * count, devices,
         domains=(("rack", draw(st.sampled_from(("r1", "r2")))),),

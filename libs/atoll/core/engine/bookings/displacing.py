@@ -14,6 +14,7 @@ from atoll.core.engine.bookings.segment_kernels import Segments, View, pieces
 from atoll.core.model.booking import NodeShare, OccurrenceId, Owners
 from atoll.core.model.ids import QueueName, attempt_name
 from atoll.core.model.reservation import Displaced, DisplacedKind, Parts
+from atoll.core.model.resources import DeviceGrant
 from atoll.core.state.mig import grant_bits
 
 Ints = NDArray[np.int64]
@@ -91,8 +92,7 @@ class Beside:
 
     def _fits(self, seg: int, share: NodeShare, *, left: Ints, kept: list[int]) -> bool:
         segs = self._segs
-        slices = (g for g in share.devices if g.slice_mask)
-        taken = any(segs.bits[seg, g.index] & grant_bits(g.profile, g.slice_mask) for g in slices)
+        taken = any(_clash(segs, seg, grant) for grant in share.devices)
         beside = [seg, *(other for other in kept if _meet(segs, seg, other))]
         return not (taken or segs.whole[beside].any()) and bool((self._use(beside) <= left).all())
 
@@ -138,6 +138,14 @@ def _bookings(diary: Diary, losers: Losers) -> Iterator[Displaced]:
             math.ceil(devices),
             devices * (booked.end - booked.start),
         )
+
+
+def _clash(segs: Segments, seg: int, grant: DeviceGrant) -> bool:
+    """Whether a piece has slices that are granted, or has the device in the other way."""
+    blocks, bits = int(segs.blocks[seg, grant.index]), int(segs.bits[seg, grant.index])
+    if not grant.slice_mask:
+        return bits != 0
+    return blocks > 0 or bits & grant_bits(grant.profile, grant.slice_mask) != 0
 
 
 def _meet(segs: Segments, one: int, other: int) -> bool:

@@ -90,9 +90,11 @@ class Chooser:
         scratch = self._scratch
         if scratch.cpu_free[row] < share.cpu_milli or scratch.memory_free[row] < share.memory_bytes:
             return False
+        cap = self.terrain.snapshot.nodes.blocks_cap
+        # Nothing of a device may be held in blocks where slices of it are.
         return all(
             not scratch.slices[row, g.index] & (grant_bits(g.profile, g.slice_mask) or ALL_BITS)
-            and scratch.blocks_free[row, g.index] >= g.blocks
+            and scratch.blocks_free[row, g.index] >= (g.blocks or cap[row, g.index])
             for g in share.devices
         )
 
