@@ -16,7 +16,7 @@ from atoll.core.model.ids import NodeId
 from atoll.core.model.plan import Claim
 from atoll.core.model.resources import BLOCKS_PER_DEVICE, DeviceGrant
 from atoll.core.state.columns import MODE_BLOCKS, STATUS_OK
-from atoll.core.state.running import uses_of
+from atoll.core.state.run_columns import uses_of
 from atoll.core.state.snapshot import Snapshot
 from atoll.core.state.windows import beside
 
