@@ -45,7 +45,8 @@ class _Binder:
         self._kind = models.kind[nodes.model]
         is_open = np.array([view.closed is None for view in snapshot.clusters] or [False])
         takes_work = (nodes.status == STATUS_OK) & is_open[nodes.cluster]
-        whole = (models.mode[nodes.model] == MODE_BLOCKS) & (nodes.blocks_cap == BLOCKS_PER_DEVICE)
+        whole = models.mode[nodes.model] & MODE_BLOCKS != 0
+        whole &= nodes.blocks_cap == BLOCKS_PER_DEVICE
         self._usable: Bools = whole & takes_work[:, None]
         self._free_at = self._ends()
         self._taken: list[tuple[float, float, Bools]] = []
