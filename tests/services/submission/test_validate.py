@@ -115,6 +115,7 @@ DEVICE_AT = f"{SHAPE_AT}.device"
         (replace(SPEC, groups=(GROUP, GROUP)), f"{BASE}.groups[1].name"),
         (replace(SPEC, labels=(("", "x"),)), f"{BASE}.labels"),
         (replace(SPEC, labels=(("a", "x\x00"),)), f"{BASE}.labels['a']"),
+        (replace(SPEC, labels=(("atoll.job", "7"),)), f"{BASE}.labels['atoll.job']"),
         (replace(SPEC, labels=tuple((f"k{i}", "") for i in range(65))), f"{BASE}.labels"),
         (replace(SPEC, secrets=(("1A", "x"),)), f"{BASE}.secrets"),
         (replace(SPEC, secrets=(("A", "x\0"),)), f"{BASE}.secrets['A']"),

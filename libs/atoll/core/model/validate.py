@@ -7,6 +7,7 @@ passes fits the store's columns and the scheduler's integers: sums over a whole 
 from collections.abc import Collection
 from typing import Final
 
+from atoll.core.model.booking import JOB_LABEL
 from atoll.core.model.errors import FieldViolation
 from atoll.core.model.ids import JobId
 from atoll.core.model.job import Queue
@@ -57,6 +58,9 @@ def check_spec(
     faults.one_of(f"{dot}priority_class", spec.priority_class, classes)
     _check_groups(faults, dot, spec, profiles=profiles)
     check_labels(faults, f"{dot}labels", spec.labels)
+    if any(key == JOB_LABEL for key, _ in spec.labels):
+        # With another job's number it would be let into that job's bookings.
+        faults.add(f"{dot}labels['{JOB_LABEL}']", "is Atoll's own; use another key")
     check_environment(faults, f"{dot}secrets", spec.secrets)
     check_path(faults, f"{dot}output", spec.output)
     _check_ports(faults, f"{dot}ports", spec.ports)
