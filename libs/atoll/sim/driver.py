@@ -23,6 +23,7 @@ from atoll.core.policies.interfaces import Policies
 from atoll.core.state.ledger import Holding
 from atoll.core.state.run_times import ended_run
 from atoll.core.state.world import World
+from atoll.sim.booked import Booked
 from atoll.sim.fleet import Fleet, fragmentation, wanted_units
 from atoll.sim.foretelling import Foretelling
 from atoll.sim.record import Record
@@ -60,6 +61,7 @@ class Driver:
     """Time between two samples; 0: as makes SAMPLES of them before the last submit."""
     foretelling: Foretelling | None = None
     """Whether, and how, jobs are told when they will start."""
+    booked: Booked | None = None
     world: World = field(default_factory=World)
     record: Record = field(default_factory=Record)
     plans: int = 0
@@ -96,6 +98,8 @@ class Driver:
         for number, work in enumerate(works, start=1):
             self._works[JobId(number)] = work
             self._push(work.at, ARRIVES, JobId(number))
+        for at in self.booked.times() if self.booked is not None else ():
+            self._push(max(0.0, at - START), LOOKS, None)
 
     def _push(self, at: float, kind: int, what: object) -> None:
         heappush(self._events, (at, kind, next(self._order), what))
@@ -117,6 +121,8 @@ class Driver:
                 ended.append(what[0])
         self._submit(arrived)
         self._end(ended)
+        if self.booked is not None:
+            self.booked.step(self.world, START + self._now)
 
     def _submit(self, arrived: Sequence[JobId]) -> None:
         devices = self.fleet.has_devices

@@ -44,7 +44,7 @@ def backfill(
         skip: Leave out the first so many percent of the log.
         out: Write `job_id,start_s`.
     """
-    log = _read(workload, procs=procs, skip=skip)
+    log = read_log(workload, procs=procs, skip=skip)
     order = TIME_ORDERS[policy]
     if not 1 <= reservations <= 32:
         raise InvalidInput((FieldViolation("reservations", "1 to 32"),))
@@ -60,6 +60,20 @@ def backfill(
     head = {"workload": workload.name, "policy": policy, "procs": procs, "skip": skip}
     sys.stdout.write(json.dumps(head | report(log, outcome)) + "\n")
     return 0
+
+
+def read_log(path: Path, *, procs: int, skip: float) -> ParallelLog:
+    """A log without its first percent, all of whose jobs fit the machine; raises InvalidInput."""
+    if not 0 <= skip < 100:
+        raise InvalidInput((FieldViolation("skip", "from 0 to below 100 percent"),))
+    read = read_swf if SWF in path.suffixes else read_pwa
+    log = read(path).without_first(skip)
+    wide = np.flatnonzero(log.processors > procs)
+    if len(wide):
+        job, most = int(log.job[wide[0]]), int(log.processors.max())
+        why = f"job {job} needs more; the largest job needs {most}"
+        raise InvalidInput((FieldViolation("procs", why),))
+    return log
 
 
 def report(log: ParallelLog, outcome: Outcome) -> dict[str, Any]:
@@ -82,19 +96,6 @@ def report(log: ParallelLog, outcome: Outcome) -> dict[str, Any]:
         "easy_published_avebsld": round(float(published.mean()), 4),
         "easy_published_max_wait_s": round(float(log.published_wait.max()), 1),
     }
-
-
-def _read(path: Path, *, procs: int, skip: float) -> ParallelLog:
-    if not 0 <= skip < 100:
-        raise InvalidInput((FieldViolation("skip", "from 0 to below 100 percent"),))
-    read = read_swf if SWF in path.suffixes else read_pwa
-    log = read(path).without_first(skip)
-    wide = np.flatnonzero(log.processors > procs)
-    if len(wide):
-        job, most = int(log.job[wide[0]]), int(log.processors.max())
-        why = f"job {job} needs more; the largest job needs {most}"
-        raise InvalidInput((FieldViolation("procs", why),))
-    return log
 
 
 def _write(path: Path, log: ParallelLog, outcome: Outcome) -> None:
