@@ -11,7 +11,7 @@ KERNELS := $(VENV)/.kernels
 
 .PHONY: help
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: $(STAMP) $(KERNELS) ## make .venv with everything, and tell which servers are missing
@@ -66,6 +66,10 @@ bench: setup ## measure the hot paths
 .PHONY: bench-core
 bench-core: setup ## measure the core alone, with 1,000 to 100,000 nodes
 	@$(BIN)/python -m tools.bench_core
+
+.PHONY: bench-reservations
+bench-reservations: setup ## measure bookings: the calendar, and what a cycle pays for them
+	@$(BIN)/python -m tools.bench_reservations
 
 .PHONY: mutants
 mutants: setup ## remove guards one at a time, and see that the tests notice

@@ -6,8 +6,8 @@ the others of four devices and half of a node; half of them lend. The same world
 without windows and cycles with them by turns, so that what else the machine does counts for both.
 
 Times are CPU times of whole cycles: freeze, plan, verify, the ledger taking note, and what comes
-and goes. Progress goes to stderr; the last line is a JSON object. `slowdown`: time of a cycle with windows
-by that of one without; `per_placement`: the same by the tasks that were placed.
+and goes. Progress goes to stderr; the last line is a JSON object. `slowdown`: time of a cycle
+with windows by that of one without; `per_placement`: the same by the tasks that were placed.
 """
 
 import argparse
