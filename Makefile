@@ -68,7 +68,7 @@ bench-core: setup ## measure the core alone, with 1,000 to 100,000 nodes
 	@$(BIN)/python -m tools.bench_core
 
 .PHONY: bench-reservations
-bench-reservations: setup ## measure bookings: the calendar, and what a cycle pays for them
+bench-reservations: setup ## measure bookings: to make, find and read them, and what a cycle pays
 	@$(BIN)/python -m tools.bench_reservations
 
 .PHONY: mutants
