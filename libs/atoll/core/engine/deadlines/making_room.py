@@ -97,7 +97,7 @@ def plan_with(
     made = plan(snapshot, policies, now=now, rng=rng, limits=calm, memo=memo)
     if not made.waiting:
         return made, ()
-    trial = _Trial(snapshot, made, given)
+    trial = _Trial(snapshot, made, given, memo=memo)
     shrinks, helped = trial.run(policies, now=now, rng=again)
     spared = replace(limits, spared=helped)
     return plan(snapshot, policies, now=now, rng=again, limits=spared, memo=memo), shrinks
@@ -113,8 +113,10 @@ def _least(run: ElasticRun, now: float) -> int:
 class _Trial:
     """What waits, planned once as if everything borrowed were free."""
 
-    def __init__(self, snapshot: Snapshot, made: Plan, given: Borrowed) -> None:
+    def __init__(self, snapshot: Snapshot, made: Plan, given: Borrowed, *, memo: Memo) -> None:
         self._snapshot, self._made, self._given = snapshot, made, given
+        # Trials differ in a few nodes from the cycle and from each other.
+        self._memo = memo
 
     def run(
         self, policies: Policies, *, now: float, rng: Generator
@@ -183,7 +185,8 @@ class _Trial:
         )
         bounds = CycleLimits(MOST_HELPED, max_explained=0, max_preemptors=0)
         same = copy.deepcopy(rng)
-        return plan(snapshot, policies, now=now, rng=same, limits=bounds).placements
+        made = plan(snapshot, policies, now=now, rng=same, limits=bounds, memo=self._memo)
+        return made.placements
 
     def _emptied(self, runs: Sequence[Size]) -> Nodes:
         """What is free once all borrowed tasks are gone and what was planned is there."""
