@@ -45,6 +45,7 @@ class Foresight:
         """A forecast was made; `jobs` have had none before."""
         self.latest = made
         self.made += 1
+        self.record.still_wait(now=made.as_of)
         self.record.gone(set(self.record.followed).difference(self._waiting(world)))
         found = ((job, world.pending(job)) for job in self.record.chosen(world.still_pending(jobs)))
         points = ((job, made.of(pending)) for job, pending in found if pending is not None)

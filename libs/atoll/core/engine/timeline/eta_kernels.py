@@ -84,14 +84,26 @@ def quantile(calibration: Calibration, wait: float, level: int) -> float:
 def note_start(
     calibration: Calibration, point: float, given: NDArray[np.float64], actual: float
 ) -> None:
-    """A job started. `point` and `given` (LEVELS): the waits that were told, seconds; `actual`."""
+    """A job started. `point` and `given` (LEVELS): the waits that were told, seconds; `actual`.
+
+    A level of which it was noted before that it is missed is not a number in `given`.
+    """
     group = wait_class(point)
     count, level = calibration.seen[group], calibration.level[group]
     count *= 1.0 - 1.0 / _MEMORY
     count[_bin(point, actual)] += 1.0
     for i in range(_TARGET.shape[0]):
-        missed = _TARGET[i] - (1.0 if actual <= given[i] else 0.0)
-        level[i] = min(1.0 + _DEBT, max(-_DEBT, level[i] + _STEP * missed))
+        if not np.isnan(given[i]):
+            missed = _TARGET[i] - (1.0 if actual <= given[i] else 0.0)
+            level[i] = min(1.0 + _DEBT, max(-_DEBT, level[i] + _STEP * missed))
+
+
+@njit(cache=True, nogil=True)
+def note_miss(calibration: Calibration, point: float, level: int) -> None:
+    """A job waits for longer than it was told for a level, and still does."""
+    group = wait_class(point)
+    before = calibration.level[group, level]
+    calibration.level[group, level] = min(1.0 + _DEBT, before + _STEP * _TARGET[level])
 
 
 @njit(cache=True, nogil=True)

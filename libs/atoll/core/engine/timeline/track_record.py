@@ -11,6 +11,7 @@ from atoll.core.engine.timeline.eta_kernels import (
     LEVELS,
     Calibration,
     new_calibration,
+    note_miss,
     note_start,
     quantile,
     usual_calibration,
@@ -76,6 +77,8 @@ class TrackRecord:
 
     calibration: Calibration = field(default_factory=usual_calibration)
     _open: dict[JobId, Told] = field(default_factory=dict)
+    _missed: dict[JobId, int] = field(default_factory=dict)
+    """How many of the levels, from the first on, were noted as missed though the job waits."""
     _lately: _Tally = field(default_factory=lambda: _Tally(1.0 - 1.0 / _MEMORY))
     _ever: _Tally = field(default_factory=_Tally)
 
@@ -103,14 +106,25 @@ class TrackRecord:
     def started(self, jobs: Iterable[JobId], *, now: float) -> None:
         """Jobs were placed."""
         for job in jobs:
-            told = self._open.pop(job, None)
+            told, missed = self._open.pop(job, None), self._missed.pop(job, 0)
             if told is not None:
-                self._learn(told, max(0.0, now - told.at))
+                self._learn(told, max(0.0, now - told.at), missed=missed)
+
+    def still_wait(self, *, now: float) -> None:
+        """What has not started yet may be late already: the next ones are told so at once."""
+        for job, told in self._open.items():
+            known = self._missed.get(job, 0)
+            late = sum(now - told.at > wait for wait in told.quantiles_s[known:])
+            for level in range(known, known + late):
+                note_miss(self.calibration, told.point_s, level)
+            if late:
+                self._missed[job] = known + late
 
     def gone(self, jobs: Iterable[JobId]) -> None:
         """Jobs will not start: they were cancelled or held."""
         for job in jobs:
             self._open.pop(job, None)
+            self._missed.pop(job, None)
 
     @property
     def followed(self) -> Iterable[JobId]:
@@ -125,8 +139,10 @@ class TrackRecord:
         """Over all starts."""
         return self._ever.coverage(round(self._ever.weight))
 
-    def _learn(self, told: Told, waited_s: float) -> None:
-        note_start(self.calibration, told.point_s, np.array(told.quantiles_s), waited_s)
+    def _learn(self, told: Told, waited_s: float, *, missed: int) -> None:
+        given = np.array(told.quantiles_s)
+        given[:missed] = np.nan
+        note_start(self.calibration, told.point_s, given, waited_s)
         self._lately.note(told, waited_s)
         self._ever.note(told, waited_s)
 
@@ -139,7 +155,8 @@ class TrackRecord:
             "seen": [groups.tolist(), bins.tolist(), seen.tolist()],
             "level": self.calibration.level.round(6).tolist(),
             "open": [
-                [job, told.at, told.point_s, *told.quantiles_s] for job, told in self._open.items()
+                [job, self._missed.get(job, 0), told.at, told.point_s, *told.quantiles_s]
+                for job, told in self._open.items()
             ],
             "lately": [self._lately.weight, self._lately.error_s, *self._lately.kept],
             "ever": [self._ever.weight, self._ever.error_s, *self._ever.kept],
@@ -155,8 +172,10 @@ def from_text(text: str) -> TrackRecord:
     groups, bins, seen = kept["seen"]
     calibration.seen[groups, bins] = seen
     calibration.level[:] = kept["level"]
-    opened = {JobId(job): Told(at, point, tuple(rest)) for job, at, point, *rest in kept["open"]}
-    record = TrackRecord(calibration, opened)
+    record = TrackRecord(calibration)
+    for job, missed, at, point, *rest in kept["open"]:
+        record._open[JobId(job)] = Told(at, point, tuple(rest))
+        record._missed[JobId(job)] = missed
     for tally, numbers in ((record._lately, kept["lately"]), (record._ever, kept["ever"])):
         tally.weight, tally.error_s, *tally.kept = numbers
     return record

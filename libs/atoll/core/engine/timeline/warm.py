@@ -16,4 +16,5 @@ def warm_forecasts(world: World) -> None:
     forecast(world.survey(1.0), policies(), rng=np.random.default_rng(0))
     record = TrackRecord()
     record.tell({JobId(1): 10.0}, now=0.0)
-    record.started([JobId(1)], now=5.0)
+    record.still_wait(now=1e6)
+    record.started([JobId(1)], now=2e6)
