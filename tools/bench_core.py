@@ -10,6 +10,8 @@ placements and 16 releases, placed whole or not at all.
 
 `placements_per_s`: placements by the wall time of freeze, plan, verify, the ledger taking note
 of what was placed, and of what has ended. Submitting jobs is not counted.
+`placements_per_cpu_s`, `cpu_us_per_placement`: the same by CPU time, for a machine that has
+other work.
 `p99_us`: of one class batch, the jobs of one class that the kernel places in a row before it is
 another class's turn, with choice of nodes and devices, quota, ledger arithmetic, and the scores
 of all shapes brought up to date. Shapes are drawn one by one, so a batch is mostly one job; one
