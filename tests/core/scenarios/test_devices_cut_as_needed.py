@@ -1,11 +1,15 @@
 """Devices that are handed out whole or in slices, as what is held of them says."""
 
+from dataclasses import replace
+
 from atoll.core.engine.capacity import CapacitySummary, fits_ever
 from atoll.core.engine.verify import refused
-from atoll.core.model.ids import ClusterName, NodeId
+from atoll.core.model.booking import NodeShare, OccurrenceId, Owners, Window
+from atoll.core.model.ids import ClusterName, NodeId, QueueName
 from atoll.core.model.inventory import Cluster, Device, LocalUse, Node, NodeInventory
+from atoll.core.model.lifecycle import StopCause
 from atoll.core.model.plan import GangRequest, GroupRequest, PendingJob, Plan
-from atoll.core.model.resources import DeviceRequest, TaskShape
+from atoll.core.model.resources import DeviceGrant, DeviceRequest, TaskShape
 from atoll.core.state.world import World
 
 from ..worlds import commit, planned, simple_job, simple_world
@@ -112,3 +116,20 @@ def test_a_plan_that_cuts_what_is_held_is_refused() -> None:
     assert "blocks" in refused(sliced.placements, used.ledger)[sliced.placements[0].job]
     plain = simple_world([node(1, Device(0, "H100", 80 * GB))], [])
     assert "this way" in refused(sliced.placements, plain.ledger)[sliced.placements[0].job]
+
+
+def test_who_has_booked_a_whole_device_may_cut_it_and_others_leave_it_in_time() -> None:
+    world = simple_world([node(1, either(0))], [])
+    assert held(run(world, *jobs(1, SLICE))) == [(0, 0, "1g.10gb")]
+    share = NodeShare(NodeId(1), "n1", 100, GB, (DeviceGrant(0, 100),))
+    owners = Owners(queues=(QueueName("a"),))
+    world.put_windows([
+        Window(OccurrenceId(1), "maintenance", 100.0, 200.0, ClusterName("c1"), (share,)),
+        Window(OccurrenceId(2), "exam", 300.0, 400.0, ClusterName("c1"), (share,), owners),
+    ])
+    made = run(world, now=96.0)
+    assert [eviction.cause for eviction in made.evictions] == [StopCause.BOOKING]
+    end_all(world)
+    (wanted,) = jobs(2, SLICE)
+    inside = replace(wanted, request=replace(wanted.request, reservation="exam"))
+    assert held(run(world, inside, now=300.0)) == [(0, 0, "1g.10gb")]

@@ -239,7 +239,9 @@ def _holds(share: NodeShare, task: TaskPlacement) -> bool:
         if mine is None or grant.blocks > mine.blocks:
             return False
         bits = grant_bits(grant.profile, grant.slice_mask)
-        if bits & ~grant_bits(mine.profile, mine.slice_mask):
+        # Who has booked a whole device may cut it, where that can be done.
+        whole = mine.blocks == BLOCKS_PER_DEVICE
+        if not whole and bits & ~grant_bits(mine.profile, mine.slice_mask):
             return False
     return True
 

@@ -146,7 +146,9 @@ class _Look:
         there = [(task, *self._on_device(task, device)) for task in tasks]
         used = sum(blocks for task, blocks, _ in there if self._load(task) not in gone)
         for task, blocks, theirs in there:
-            if bits & theirs or (blocks and used > room):
+            # A device is handed out in blocks or in slices, never both ways at a time.
+            mixed = (bits and blocks) or (shares.blocks[grant] and theirs)
+            if mixed or bits & theirs or (blocks and used > room):
                 used -= 0 if self._load(task) in gone else blocks
                 gone.add(self._load(task))
 
