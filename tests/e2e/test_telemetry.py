@@ -25,7 +25,7 @@ STEPS = [
 
 async def test_the_same_ids_are_in_spans_and_logs_of_every_service(stack: Stack) -> None:
     stack.env["ATOLL_LOG_LEVEL"] = "debug"
-    await stack.start()
+    await stack.start(reservations=1)
     async with stack.client() as client:
         one = await client.submit(job("traced"))
         await quiet(stack, [one.id])
@@ -39,7 +39,8 @@ async def test_the_same_ids_are_in_spans_and_logs_of_every_service(stack: Stack)
     # Heartbeats tell how far an agent is, and the leader looks at them now and then.
     lag = 'atoll_placement_stream_lag_decisions{cluster="alpha"}'
     await eventually(lambda: metrics_of(stack.placements[0]).get(lag) == 0)
-    assert_the_metrics_are_there(stack)
+    # Some are told by who leads.
+    await eventually(lambda: not missing_metrics(stack))
 
 
 def assert_the_trace_is_whole(stack: Stack, trace_id: str, *, submit: str) -> None:
@@ -75,11 +76,12 @@ def assert_the_logs_agree(stack: Stack, trace_id: str, *, job_id: int) -> None:
     assert set().union(*told.values()) <= {trace_id, ""}
 
 
-def assert_the_metrics_are_there(stack: Stack) -> None:
+def missing_metrics(stack: Stack) -> set[str]:
+    """What rules ask for and no process exports."""
     here: set[str] = set()
     for process in stack.processes():
         here |= exported_names(metrics_text(process))
-    assert names_in_rules() <= here, names_in_rules() - here
+    return names_in_rules() - here
     placement = metrics_of(stack.placements[0])
     assert placement['atoll_job_placed_seconds_count{waited="no"}'] == 1
     assert placement["atoll_placement_queued_jobs"] == 0
