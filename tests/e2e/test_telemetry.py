@@ -41,6 +41,7 @@ async def test_the_same_ids_are_in_spans_and_logs_of_every_service(stack: Stack)
     await eventually(lambda: metrics_of(stack.placements[0]).get(lag) == 0)
     # Some are told by who leads.
     await eventually(lambda: not missing_metrics(stack))
+    assert_the_metrics_count(stack)
 
 
 def assert_the_trace_is_whole(stack: Stack, trace_id: str, *, submit: str) -> None:
@@ -82,6 +83,9 @@ def missing_metrics(stack: Stack) -> set[str]:
     for process in stack.processes():
         here |= exported_names(metrics_text(process))
     return names_in_rules() - here
+
+
+def assert_the_metrics_count(stack: Stack) -> None:
     placement = metrics_of(stack.placements[0])
     assert placement['atoll_job_placed_seconds_count{waited="no"}'] == 1
     assert placement["atoll_placement_queued_jobs"] == 0
