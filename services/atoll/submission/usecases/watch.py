@@ -2,19 +2,14 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Final
 
 from atoll.core.model.actor import Actor
-from atoll.core.model.errors import ErrorCode, Unavailable
 from atoll.core.model.ids import JobId
 from atoll.ports.clock import Clock
+from atoll.ports.follow import EVENTS_PER_PAGE, follow
 from atoll.ports.store.common import Cursor
 from atoll.ports.store.submission import SubmissionStore, WatchPage
 from atoll.ports.wake import Wake
-
-EVENTS_PER_PAGE: Final = 1_000
-QUIET_S: Final = 15.0
-"""After so long without an event the cursor is sent alone, so that it does not grow too old."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +37,12 @@ class Watcher:
         this process stops: the watch goes on elsewhere from its last cursor.
         """
         at = Cursor(cursor) if cursor else await self._store.events_now()
-        page = await self._page(actor, watched, at)
-        yield page
-        sent = self._clock.monotonic()
-        while not self._wake.stopped:
-            # A full page means that more is waiting.
-            if len(page.events) < EVENTS_PER_PAGE:
-                await self._wake.wait()
-            page = await self._page(actor, watched, page.cursor)
-            if page.events or self._clock.monotonic() - sent >= QUIET_S:
-                yield page
-                sent = self._clock.monotonic()
-        raise Unavailable(
-            "this server stops; watch on from the last cursor", code=ErrorCode.UNAVAILABLE
-        )
+
+        async def read(after: Cursor) -> WatchPage:
+            return await self._page(actor, watched, after)
+
+        async for page in follow(read, at, wake=self._wake, clock=self._clock):
+            yield page
 
     async def _page(self, actor: Actor, watched: Watched, cursor: Cursor) -> WatchPage:
         return await self._store.events_after(
