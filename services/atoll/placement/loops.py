@@ -28,18 +28,12 @@ from atoll.ports.store.placement import PlacementStore
 from atoll.ports.streams import Hints
 from atoll.ports.topics import PLACEMENT
 from atoll.runtime import logs
-from atoll.runtime.loops import Backoff
+from atoll.runtime.terms import RETRY, LeadershipLost, repeat, until_lost
 
 log = logs.logger(__name__)
 
 NOTHING_HAPPENED: Final = (StoreUnavailable, Contended, Exhausted)
 """Nothing was committed: the same step may be tried again."""
-
-RETRY: Final = Backoff(first_s=0.05, most_s=2.0)
-
-
-class LeadershipLost(Exception):
-    """The lease is over, or may be."""
 
 
 class Candidate:
@@ -158,7 +152,7 @@ class Candidate:
         await self._publisher.wake()
         self._alarm.ring()
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._until_lost(leadership))
+            group.create_task(until_lost(leadership))
             group.create_task(
                 self._repeat(
                     leadership, self._cycle, wait=lambda: self._alarm.until_woken(self._present())
@@ -168,10 +162,6 @@ class Candidate:
             group.create_task(self._every(leadership, self._audit, settings.audit_period_s))
             group.create_task(self._every(leadership, remember, settings.remember_period_s))
             group.create_task(self._look_ahead(leadership))
-
-    async def _until_lost(self, leadership: Leadership) -> None:
-        await leadership.lost()
-        raise LeadershipLost("the lease is over")
 
     async def _every(
         self, leadership: Leadership, step: Callable[[Leader], Awaitable[None]], period_s: float
@@ -185,16 +175,7 @@ class Candidate:
         *,
         wait: Callable[[], Awaitable[None]],
     ) -> None:
-        failures = 0
-        while True:
-            await wait()
-            if not leadership.valid():
-                raise LeadershipLost("the lease may be over")
-            if await self._step(step):
-                failures = 0
-                continue
-            failures += 1
-            await self._clock.sleep(RETRY.wait_s(failures, 0.0))
+        await repeat(leadership, lambda: self._step(step), wait=wait, clock=self._clock)
 
     async def _step(self, step: Callable[[Leader], Awaitable[None]]) -> bool:
         """Run one step; False when the store was away and nothing, or nobody knows what, happened.

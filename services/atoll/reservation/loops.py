@@ -18,21 +18,16 @@ from atoll.reservation.usecases.deeds import Done
 from atoll.reservation.usecases.ground import Ground
 from atoll.reservation.usecases.keeper import Term
 from atoll.runtime import logs
-from atoll.runtime.loops import Backoff
+from atoll.runtime.terms import RETRY, LeadershipLost, repeat, until_lost
 
 log = logs.logger(__name__)
 
 NOTHING_HAPPENED: Final = (StoreUnavailable, Contended, Exhausted)
 """Nothing was committed: the same step may be tried again."""
 
-RETRY: Final = Backoff(first_s=0.05, most_s=2.0)
 SAVE_EVERY: Final = 15
 """Looks at what owners use until it is written."""
 SHORTEST_S: Final = 0.005
-
-
-class LeadershipLost(Exception):
-    """The lease is over, or may be."""
 
 
 class Candidate:
@@ -98,7 +93,7 @@ class Candidate:
         telemetry.leads()
         log.info("leading", epoch=str(leadership.epoch), occurrences=len(term.kept))
         async with asyncio.TaskGroup() as group:
-            group.create_task(_until_lost(leadership))
+            group.create_task(until_lost(leadership))
             group.create_task(self._repeat(leadership, self._act, wait=self._until_due))
             for step, period_s in (
                 (self._measure, settings.measure_period_s),
@@ -118,16 +113,7 @@ class Candidate:
         *,
         wait: Callable[[], Awaitable[None]],
     ) -> None:
-        failures = 0
-        while True:
-            await wait()
-            if not leadership.valid():
-                raise LeadershipLost("the lease may be over")
-            if await self._step(step):
-                failures = 0
-                continue
-            failures += 1
-            await self._clock.sleep(RETRY.wait_s(failures, 0.0))
+        await repeat(leadership, lambda: self._step(step), wait=wait, clock=self._clock)
 
     async def _step(self, step: Callable[[Term], Awaitable[None]]) -> bool:
         """Run one step; False when the store was away and nothing, or nobody knows what, happened.
@@ -199,11 +185,6 @@ class Candidate:
             self._automation = Automation(term)
         await self._automation.look()
         await self._ground.store.prune(self._settings.retention)
-
-
-async def _until_lost(leadership: Leadership) -> None:
-    await leadership.lost()
-    raise LeadershipLost("the lease is over")
 
 
 def _tell(done: list[Done]) -> None:

@@ -16,10 +16,11 @@ from atoll.core.model.job import Job
 from atoll.core.model.lifecycle import AttemptEvent, JobState
 from atoll.core.model.messages import DecisionKind
 from atoll.core.policies.registry import policies
-from atoll.placement.loops import RETRY, Candidate
+from atoll.placement.loops import Candidate
 from atoll.placement.publish import Publisher
 from atoll.placement.settings import PlacementSettings
 from atoll.ports.topics import PLACEMENT
+from atoll.runtime.terms import RETRY
 from tests.adapters.store_builders import NORTH
 from tests.services.placement.shard import Shard, one_gpu
 from tests.support.waiting import eventually
