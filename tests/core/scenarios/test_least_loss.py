@@ -97,7 +97,7 @@ def test_who_borrows_most_pays_first() -> None:
     shard = Shard(claims.nodes(2), (queue("a", 4), queue("b", 4), queue("c", 8)))
     much = [shard.submit("a", gpus(1)) for _ in range(11)]
     shard.cycle()
-    shard.now += 1000
+    shard.now += 500
     little = [shard.submit("b", gpus(1)) for _ in range(5)]
     shard.cycle()
     assert len(shard.running) == 16

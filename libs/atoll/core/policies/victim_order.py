@@ -29,7 +29,7 @@ class MinimalLoss:
     in which it saves its work. Who borrows most pays first.
     """
 
-    excess: Final = 8.0
+    excess: Final = 3.0
 
     def costs(self, running: Running, slots: Slots, *, now: float) -> Floats:
         """(S) above 0, in device-seconds."""
