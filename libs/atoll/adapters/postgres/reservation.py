@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import aclosing
 from typing import Final
 
+from atoll.adapters.postgres import event_pages
 from atoll.adapters.postgres.booking_events import booking_events_after
 from atoll.adapters.postgres.database import Database, take_long
-from atoll.adapters.postgres.events import events_now
 from atoll.adapters.postgres.reservation_lists import (
     WITHOUT_OCCURRENCE,
     occurrences_statement,
@@ -220,7 +220,7 @@ class PostgresReservationStore:
 
     async def events_now(self) -> Cursor:
         """The cursor from which only later events are seen."""
-        return await events_now(self._database)
+        return await event_pages.now(self._database)
 
     async def events_after(
         self,

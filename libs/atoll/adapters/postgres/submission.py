@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Final
 
+from atoll.adapters.postgres import event_pages
 from atoll.adapters.postgres.cluster_rows import (
     ALLOCATION_COLUMNS,
     CLUSTERS,
@@ -15,7 +16,7 @@ from atoll.adapters.postgres.cluster_rows import (
     queue_from,
 )
 from atoll.adapters.postgres.database import Database, take_long
-from atoll.adapters.postgres.events import EventFilter, events_after, events_now
+from atoll.adapters.postgres.events import EventFilter, events_after
 from atoll.adapters.postgres.listing import list_statement
 from atoll.adapters.postgres.rows import ATTEMPT_COLUMNS, JOB_COLUMNS, attempt_from, job_from
 from atoll.adapters.postgres.submission_tx import TALLIES, PostgresSubmissionTx
@@ -143,7 +144,7 @@ class PostgresSubmissionStore:
 
     async def events_now(self) -> Cursor:
         """The cursor from which only later events are seen."""
-        return await events_now(self._database)
+        return await event_pages.now(self._database)
 
     async def events_after(
         self,
