@@ -11,5 +11,8 @@ DISPATCH: Final = "dispatch"
 EVENTS: Final = "events"
 """Events were written: watches should look."""
 
+BURST: Final = "burst"
+"""Wants, instances or burst policies changed: the broker should look."""
+
 BOOKINGS: Final = "bookings"
 """Bookings or rules changed: the reservation service's loop and its watches should look."""

@@ -87,6 +87,8 @@ class ClusterState(enum.StrEnum):
     """Heartbeats missed: no new work; what happens to runs is their own choice."""
     LOST = "LOST"
     """Silent past lost_after: `on_lost: requeue` jobs run elsewhere."""
+    BOOTING = "BOOTING"
+    """Rented, and expected: its nodes are there to be held, and take no work until it joins."""
     QUARANTINED = "QUARANTINED"
     """It has applied decisions that the store does not know."""
     RETIRED = "RETIRED"

@@ -76,6 +76,8 @@ class ChangeKind(enum.IntEnum):
     DECISIONS = 6
     BOOKINGS = 7
     """Occurrences of bookings, by number."""
+    INSTANCES = 8
+    """Rented machines, by number; without a number: what may be rented, or policies."""
 
 
 @dataclass(frozen=True, slots=True)

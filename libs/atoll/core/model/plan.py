@@ -57,6 +57,7 @@ class GangRequest:
     """Runs in this booking's windows only."""
     marks: tuple[str, ...] = ()
     """By which bookings know the job beside its queue; only those that some window asks for."""
+    burst: bool = True  # on rented capacity, where its queue may
 
 
 LEAST_IMMUNITY_S: Final = 600.0
@@ -75,6 +76,7 @@ def request_of(spec: JobSpec) -> GangRequest:
         terms=_terms(spec),
         anti_affinity=apart and replace(apart, name=f"{spec.queue}/{apart.name}"),
         reservation=spec.reservation,
+        burst=spec.burst,
     )
 
 

@@ -34,6 +34,8 @@ class ReasonCode(enum.StrEnum):
     BEHIND_OTHERS = "BEHIND_OTHERS"
     RESERVED = "RESERVED"
     BOOKING_NOT_OPEN = "BOOKING_NOT_OPEN"
+    RENTED = "RENTED"
+    """The node is rented, and the job's queue, or the job itself, may not use it."""
     # why an attempt was rejected or ended
     NODE_ABSENT = "NODE_ABSENT"
     DEVICE_ABSENT = "DEVICE_ABSENT"

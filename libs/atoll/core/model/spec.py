@@ -124,6 +124,10 @@ class JobSpec:
     """From SIGTERM to SIGKILL."""
     reservation: str = ""
     """Booking in whose windows alone it runs; empty: wherever it may."""
+    burst: bool = True
+    """False: never on rented capacity, whatever its queue may."""
+    burst_max_cost: int = 0
+    """Micro-dollars that renting for it may cost; 0: no bound of its own."""
 
     @property
     def task_count(self) -> int:

@@ -28,6 +28,8 @@ class SessionClaim:
     applied_seq: int
     last_report: int
     fresh_journal: bool
+    join_hash: bytes = b""
+    """SHA-256 of the token that a rented machine shows; empty: none was shown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from atoll.core.model.booking import OccurrenceId, Owners, Window
+from atoll.core.model.burst import BurstPolicy, Offer, Rental
 from atoll.core.model.ids import AttemptId, ClusterName, Epoch, JobId, NodeId, QueueName, ShardId
 from atoll.core.model.inventory import Avoidance, Cluster, ClusterState, Node
 from atoll.core.model.job import Attempt, Queue
@@ -48,6 +49,14 @@ class AttemptView:
 
 
 @dataclass(frozen=True, slots=True)
+class BurstGround:
+    """What may be rented, and by whom."""
+
+    offers: tuple[Offer, ...] = ()
+    policies: tuple[BurstPolicy, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ShardDelta:
     """Rows that changed since a cursor (all live rows when it is a full load)."""
 
@@ -68,6 +77,10 @@ class ShardDelta:
     not over. They replace what was known under the ids of their occurrences."""
     windows_gone: tuple[OccurrenceId, ...] = ()
     """Changed occurrences that have no window in the shard (any more): over, or cancelled."""
+    rentals: tuple[Rental, ...] = ()
+    """Rented machines of the shard that changed, those that have just ended included."""
+    burst: BurstGround | None = None
+    """What may be rented, and by whom; None: as it was."""
 
 
 class PlacementTx(LiveRows, Protocol):

@@ -260,6 +260,7 @@ class Hello(_message.Message):
     STOP_AFTER_S_FIELD_NUMBER: _builtins.int
     MAX_GRACE_S_FIELD_NUMBER: _builtins.int
     FRESH_JOURNAL_FIELD_NUMBER: _builtins.int
+    JOIN_TOKEN_FIELD_NUMBER: _builtins.int
     cluster: _builtins.str
     """Cluster."""
     agent_instance: _builtins.str
@@ -280,6 +281,8 @@ class Hello(_message.Message):
     """Longest grace from SIGTERM to SIGKILL that the agent allows."""
     fresh_journal: _builtins.bool
     """True: the journal is new; the agent takes over from a snapshot of the live attempts."""
+    join_token: _builtins.str
+    """A rented machine shows the token that it was given at its creation: it counts once."""
     @_builtins.property
     def levels(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Topology levels, widest first."""
@@ -303,10 +306,11 @@ class Hello(_message.Message):
         stop_after_s: _builtins.float = ...,
         max_grace_s: _builtins.float = ...,
         fresh_journal: _builtins.bool = ...,
+        join_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_instance", b"agent_instance", "applied_seq", b"applied_seq", "backend", b"backend", "can_guard", b"can_guard", "cluster", b"cluster", "fresh_journal", b"fresh_journal", "labels", b"labels", "last_report", b"last_report", "levels", b"levels", "max_grace_s", b"max_grace_s", "stop_after_s", b"stop_after_s", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_instance", b"agent_instance", "applied_seq", b"applied_seq", "backend", b"backend", "can_guard", b"can_guard", "cluster", b"cluster", "fresh_journal", b"fresh_journal", "join_token", b"join_token", "labels", b"labels", "last_report", b"last_report", "levels", b"levels", "max_grace_s", b"max_grace_s", "stop_after_s", b"stop_after_s", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

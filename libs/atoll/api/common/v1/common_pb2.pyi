@@ -580,6 +580,7 @@ class JobSpec(_message.Message):
     PREEMPTS_FIELD_NUMBER: _builtins.int
     BEST_EFFORT_FIELD_NUMBER: _builtins.int
     RESERVATION_FIELD_NUMBER: _builtins.int
+    BURST_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name; letters, digits, `.`, `_`, `-`, at most 128."""
     queue: _builtins.str
@@ -648,6 +649,10 @@ class JobSpec(_message.Message):
     def anti_affinity(self) -> Global___AntiAffinity:
         """Jobs that it must be kept apart from."""
 
+    @_builtins.property
+    def burst(self) -> Global___Burst:
+        """Whether it may run on rented capacity; not given: where its queue's policy lets it."""
+
     def __init__(
         self,
         *,
@@ -676,10 +681,11 @@ class JobSpec(_message.Message):
         preempts: _builtins.bool | None = ...,
         best_effort: _builtins.bool = ...,
         reservation: _builtins.str = ...,
+        burst: Global___Burst | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_preemptible", b"_preemptible", "_preempts", b"_preempts", "anti_affinity", b"anti_affinity", "checkpoint", b"checkpoint", "elastic", b"elastic", "preemptible", b"preemptible", "preempts", b"preempts", "topology", b"topology"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_preemptible", b"_preemptible", "_preempts", b"_preempts", "anti_affinity", b"anti_affinity", "burst", b"burst", "checkpoint", b"checkpoint", "elastic", b"elastic", "preemptible", b"preemptible", "preempts", b"preempts", "topology", b"topology"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_preemptible", b"_preemptible", "_preempts", b"_preempts", "anti_affinity", b"anti_affinity", "array", b"array", "begin_at", b"begin_at", "best_effort", b"best_effort", "checkpoint", b"checkpoint", "deadline_at", b"deadline_at", "depends_on", b"depends_on", "elastic", b"elastic", "grace_s", b"grace_s", "groups", b"groups", "labels", b"labels", "name", b"name", "on_lost", b"on_lost", "output", b"output", "ports", b"ports", "preemptible", b"preemptible", "preempts", b"preempts", "priority_class", b"priority_class", "queue", b"queue", "reservation", b"reservation", "restart_cost_s", b"restart_cost_s", "retries", b"retries", "secrets", b"secrets", "time_limit_s", b"time_limit_s", "topology", b"topology"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_preemptible", b"_preemptible", "_preempts", b"_preempts", "anti_affinity", b"anti_affinity", "array", b"array", "begin_at", b"begin_at", "best_effort", b"best_effort", "burst", b"burst", "checkpoint", b"checkpoint", "deadline_at", b"deadline_at", "depends_on", b"depends_on", "elastic", b"elastic", "grace_s", b"grace_s", "groups", b"groups", "labels", b"labels", "name", b"name", "on_lost", b"on_lost", "output", b"output", "ports", b"ports", "preemptible", b"preemptible", "preempts", b"preempts", "priority_class", b"priority_class", "queue", b"queue", "reservation", b"reservation", "restart_cost_s", b"restart_cost_s", "retries", b"retries", "secrets", b"secrets", "time_limit_s", b"time_limit_s", "topology", b"topology"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__preemptible: _TypeAlias = _typing.Literal["preemptible"]  # noqa: Y015
     _WhichOneofArgType__preemptible: _TypeAlias = _typing.Literal["_preemptible", b"_preemptible"]  # noqa: Y015
@@ -691,6 +697,34 @@ class JobSpec(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__preempts) -> _WhichOneofReturnType__preempts | None: ...
 
 Global___JobSpec: _TypeAlias = JobSpec  # noqa: Y015
+
+@_typing.final
+class Burst(_message.Message):
+    """What a job says of rented capacity."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ALLOW_FIELD_NUMBER: _builtins.int
+    MAX_COST_FIELD_NUMBER: _builtins.int
+    allow: _builtins.bool
+    """False: it waits for capacity that is not rented."""
+    max_cost: _builtins.int
+    """Micro-dollars that renting for it may cost; 0: as much as its queue's policy says."""
+    def __init__(
+        self,
+        *,
+        allow: _builtins.bool | None = ...,
+        max_cost: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_allow", b"_allow", "allow", b"allow"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allow", b"_allow", "allow", b"allow", "max_cost", b"max_cost"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__allow: _TypeAlias = _typing.Literal["allow"]  # noqa: Y015
+    _WhichOneofArgType__allow: _TypeAlias = _typing.Literal["_allow", b"_allow"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__allow) -> _WhichOneofReturnType__allow | None: ...
+
+Global___Burst: _TypeAlias = Burst  # noqa: Y015
 
 @_typing.final
 class DeadlineAnswer(_message.Message):

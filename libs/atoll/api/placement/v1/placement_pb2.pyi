@@ -58,6 +58,7 @@ class ExplainJobResponse(_message.Message):
     HOLDERS_FIELD_NUMBER: _builtins.int
     ETA_FIELD_NUMBER: _builtins.int
     HOLD_FIELD_NUMBER: _builtins.int
+    CANDIDATES_FIELD_NUMBER: _builtins.int
     state: _common_pb2.JobState.ValueType
     """State of the job."""
     summary: _builtins.str
@@ -92,6 +93,10 @@ class ExplainJobResponse(_message.Message):
     def hold(self) -> Global___Hold:
         """What is held for it until its victims have ended; not given: nothing is."""
 
+    @_builtins.property
+    def candidates(self) -> _containers.RepeatedCompositeFieldContainer[Global___Candidate]:
+        """Where it could run, the best first: clusters, and what could be rented."""
+
     def __init__(
         self,
         *,
@@ -106,14 +111,69 @@ class ExplainJobResponse(_message.Message):
         holders: _abc.Iterable[Global___Holder] | None = ...,
         eta: Global___Eta | None = ...,
         hold: Global___Hold | None = ...,
+        candidates: _abc.Iterable[Global___Candidate] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["eta", b"eta", "hold", b"hold"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "eta", b"eta", "fits_now", b"fits_now", "hold", b"hold", "holders", b"holders", "jobs_ahead", b"jobs_ahead", "reasons", b"reasons", "state", b"state", "summary", b"summary", "tallies", b"tallies", "unread", b"unread"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "candidates", b"candidates", "eta", b"eta", "fits_now", b"fits_now", "hold", b"hold", "holders", b"holders", "jobs_ahead", b"jobs_ahead", "reasons", b"reasons", "state", b"state", "summary", b"summary", "tallies", b"tallies", "unread", b"unread"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ExplainJobResponse: _TypeAlias = ExplainJobResponse  # noqa: Y015
+
+@_typing.final
+class Candidate(_message.Message):
+    """One place where a job could run, and what makes it better or worse than others."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLUSTER_FIELD_NUMBER: _builtins.int
+    OFFER_FIELD_NUMBER: _builtins.int
+    START_AT_FIELD_NUMBER: _builtins.int
+    FINISH_AT_FIELD_NUMBER: _builtins.int
+    DELAY_COST_FIELD_NUMBER: _builtins.int
+    PRICE_FIELD_NUMBER: _builtins.int
+    TOTAL_FIELD_NUMBER: _builtins.int
+    ALLOWED_FIELD_NUMBER: _builtins.int
+    WHY_FIELD_NUMBER: _builtins.int
+    cluster: _builtins.str
+    """Cluster; empty for what is not rented yet."""
+    offer: _builtins.str
+    """Offer's key; empty for what is there."""
+    start_at: _builtins.float
+    """Unix seconds at which it would start there, with even chances."""
+    finish_at: _builtins.float
+    """Unix seconds at which it would end there."""
+    delay_cost: _builtins.int
+    """Micro-dollars of its queue's value of the time until then."""
+    price: _builtins.int
+    """Micro-dollars that are paid for running there."""
+    total: _builtins.int
+    """The sum: the least is the best."""
+    allowed: _builtins.bool
+    """False: it may not, or cannot."""
+    why: _builtins.str
+    """A sentence."""
+    def __init__(
+        self,
+        *,
+        cluster: _builtins.str = ...,
+        offer: _builtins.str = ...,
+        start_at: _builtins.float = ...,
+        finish_at: _builtins.float = ...,
+        delay_cost: _builtins.int = ...,
+        price: _builtins.int = ...,
+        total: _builtins.int = ...,
+        allowed: _builtins.bool = ...,
+        why: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed", b"allowed", "cluster", b"cluster", "delay_cost", b"delay_cost", "finish_at", b"finish_at", "offer", b"offer", "price", b"price", "start_at", b"start_at", "total", b"total", "why", b"why"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Candidate: _TypeAlias = Candidate  # noqa: Y015
 
 @_typing.final
 class Holder(_message.Message):
@@ -287,6 +347,7 @@ class PlanJobResponse(_message.Message):
     HOLDERS_FIELD_NUMBER: _builtins.int
     ETA_FIELD_NUMBER: _builtins.int
     AS_OF_FIELD_NUMBER: _builtins.int
+    CANDIDATES_FIELD_NUMBER: _builtins.int
     summary: _builtins.str
     """One sentence."""
     fits_now: _builtins.bool
@@ -323,6 +384,10 @@ class PlanJobResponse(_message.Message):
     def eta(self) -> Global___Eta:
         """When it would start by present knowledge; not given: nobody can tell."""
 
+    @_builtins.property
+    def candidates(self) -> _containers.RepeatedCompositeFieldContainer[Global___Candidate]:
+        """Where it could run, the best first: clusters, and what could be rented."""
+
     def __init__(
         self,
         *,
@@ -338,10 +403,11 @@ class PlanJobResponse(_message.Message):
         holders: _abc.Iterable[Global___Holder] | None = ...,
         eta: Global___Eta | None = ...,
         as_of: _builtins.float = ...,
+        candidates: _abc.Iterable[Global___Candidate] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["eta", b"eta"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "cluster", b"cluster", "eta", b"eta", "fits_now", b"fits_now", "holders", b"holders", "jobs_ahead", b"jobs_ahead", "never_fits", b"never_fits", "reasons", b"reasons", "summary", b"summary", "tallies", b"tallies", "tasks", b"tasks", "victims", b"victims"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "candidates", b"candidates", "cluster", b"cluster", "eta", b"eta", "fits_now", b"fits_now", "holders", b"holders", "jobs_ahead", b"jobs_ahead", "never_fits", b"never_fits", "reasons", b"reasons", "summary", b"summary", "tallies", b"tallies", "tasks", b"tasks", "victims", b"victims"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,1 @@
+"""Generated from protos/atoll/api/burst; see tools/gen_protos.py."""
