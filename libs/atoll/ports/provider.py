@@ -56,8 +56,10 @@ class CreateOrder:
 
     token: str
     offer: Offer
-    user_data: str
-    """What the machine runs at its first boot: it brings the agent up, with a one-time token."""
+    cluster: str
+    """Name that its agent joins with; its only node is called the same."""
+    join_token: str
+    """One-time: the agent shows it when it opens its first session."""
     tags: Mapping[str, str]
 
 
