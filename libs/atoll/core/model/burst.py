@@ -178,5 +178,5 @@ def chain_of(queue: QueueName | None) -> tuple[QueueName | None, ...]:
     """Whose policies and budgets count for a queue: all together first, then from the root."""
     if not queue:
         return (None,)
-    parts = queue.split("/")
-    return (None, *(QueueName("/".join(parts[: n + 1])) for n in range(len(parts))))
+    parts = queue.split(".")
+    return (None, *(QueueName(".".join(parts[: n + 1])) for n in range(len(parts))))
