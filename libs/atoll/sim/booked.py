@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from atoll.core.model.booking import OccurrenceId
-from atoll.core.model.reservation_lifecycle import next_occurrence_state
+from atoll.core.model.reservation_lifecycle import TERMINAL_OCCURRENCE, next_occurrence_state
 from atoll.core.model.windows import windows_of
 from atoll.core.state.world import World
 from atoll.ports.store.bookings import Kept
@@ -45,7 +45,7 @@ class Booked:
 
     def _enter(self, world: World, kept: Kept) -> None:
         self._live[kept.occurrence.id] = kept
-        world.put_windows(windows_of(kept.reservation, kept.occurrence))
+        world.put_windows(windows_of(kept.reservation, kept.occurrence, now=made_at(kept)))
 
     def _act(self, world: World, action: Due, now: float) -> None:
         kept, event = self._live[action.occurrence], action.event
@@ -53,10 +53,9 @@ class Booked:
         if state is None:
             raise AssertionError(f"a booking that is {kept.occurrence.state} cannot be {event}")
         occurrence = replace(kept.occurrence, state=state, started_at=now)
-        windows = windows_of(kept.reservation, occurrence)
-        if windows:
+        if state not in TERMINAL_OCCURRENCE:
             self._live[occurrence.id] = replace(kept, occurrence=occurrence)
-            world.put_windows(windows)
+            world.put_windows(windows_of(kept.reservation, occurrence, now=now))
         else:
             del self._live[occurrence.id]
             world.drop_windows([occurrence.id])

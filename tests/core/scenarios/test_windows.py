@@ -142,6 +142,24 @@ def test_owners_runs_leave_at_the_end_as_the_booking_says(
     assert told == ([told_at] if told_at is not None else [])
 
 
+def test_owners_runs_leave_though_nobody_was_there_at_the_end() -> None:
+    shard = Shard()
+    shard.book(window(1, 1000.0, 2000.0, BOTH))
+    shard.submit(job(1, "nlp", gpus=4, grace=30, inside="b1"))
+    assert placed(shard.at(1000.0)) == [1]
+    assert len(stopped(shard.at(2500.0))) == 1
+
+
+def test_who_comes_after_the_end_is_nobody_s_guest() -> None:
+    shard = Shard()
+    shard.book(window(1, 1000.0, 2000.0, BOTH))
+    shard.at(1999.0)
+    shard.submit(job(1, "nlp", gpus=4, grace=30))
+    assert placed(shard.at(2000.0)) == [1]
+    assert [stopped(shard.at(now)) for now in (2001.0, 3000.0, 5700.0)] == [[], [], []]
+    assert not shard.world.freeze(5700.0).windows
+
+
 def test_who_cannot_be_stopped_enters_only_if_it_is_through_by_the_end() -> None:
     shard = Shard()
     shard.book(window(1, 100.0, 200.0, BOTH))

@@ -28,6 +28,9 @@ async def test_a_booking_is_bound_started_and_ended_once_each(timed: World) -> N
     assert window.open
     await timed.pass_time(HOUR)
     assert await timed.look(term) == ["ended"]
+    (window,) = (await timed.store.placement.load(DEFAULT_SHARD)).windows
+    assert not window.open
+    await timed.pass_time(HOUR)
     assert (await timed.store.placement.load(DEFAULT_SHARD)).windows == ()
     assert await term.retire() == 1
     assert (await timed.shown(made)).reservation.state is ReservationState.ENDED

@@ -49,7 +49,7 @@ class MemoryReservationTx:
 
     async def catch_up(self, shard: ShardId, cursor: Cursor) -> ShardDelta:
         """Rows of a shard that changed since `cursor`."""
-        return catch_up(self._database, shard, cursor, writer=self._reader)
+        return catch_up(self._database, shard, cursor, writer=self._reader, now=self._now)
 
     async def raise_booking_rev(self, shards: Iterable[ShardId]) -> None:
         """Let plans fail that were made before now."""

@@ -247,11 +247,12 @@ class MemoryPlacementStore:
 
     async def load(self, shard: ShardId) -> ShardDelta:
         """All live rows in one snapshot."""
-        return load(self._database, shard)
+        return load(self._database, shard, now=self._clock.now())
 
     async def catch_up(self, shard: ShardId, cursor: Cursor) -> ShardDelta:
         """Rows changed since `cursor`, but for those that this store's own commits changed."""
-        return catch_up(self._database, shard, cursor, writer=self._writer)
+        now = self._clock.now()
+        return catch_up(self._database, shard, cursor, writer=self._writer, now=now)
 
     async def heartbeats(self, shard: ShardId) -> list[Cluster]:
         """All clusters of the shard with their sessions' counters and `last_seen`, by name."""

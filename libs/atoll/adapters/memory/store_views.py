@@ -32,7 +32,7 @@ V = TypeVar("V")
 Keys = dict[ChangeKind, set[int | str]]
 
 
-def load(database: MemoryDatabase, shard: ShardId) -> ShardDelta:
+def load(database: MemoryDatabase, shard: ShardId, *, now: float) -> ShardDelta:
     """All live rows."""
     tables = database.tables
     clusters = [c for _, c in sorted(tables.clusters.items()) if c.shard == shard]
@@ -57,7 +57,7 @@ def load(database: MemoryDatabase, shard: ShardId) -> ShardDelta:
         avoidances=tuple(a for a in tables.avoidances.values() if a.cluster in ours),
         nominations=tuple(n for _, (of, n) in sorted(tables.nominations.items()) if of == shard),
         forecasts=tables.forecasts.get(shard, ""),
-        windows=_windows(tables, sorted(tables.bookings.occurrences), shard),
+        windows=_windows(tables, sorted(tables.bookings.occurrences), shard, now=now),
     )
 
 
@@ -70,7 +70,7 @@ def past_attempts(database: MemoryDatabase, shard: ShardId, *, most: int) -> lis
 
 
 def catch_up(
-    database: MemoryDatabase, shard: ShardId, cursor: Cursor, *, writer: int
+    database: MemoryDatabase, shard: ShardId, cursor: Cursor, *, writer: int, now: float
 ) -> ShardDelta:
     """Rows changed since a cursor, but for those that `writer` changed."""
     seq, _ = position(database, cursor)
@@ -84,7 +84,7 @@ def catch_up(
     clusters = _rows(tables.clusters, keys[ChangeKind.CLUSTERS])
     queues = _rows(tables.queues, keys[ChangeKind.QUEUES])
     booked = [OccurrenceId(int(key)) for key in sorted(keys[ChangeKind.BOOKINGS], key=int)]
-    windows = _windows(tables, booked, shard)
+    windows = _windows(tables, booked, shard, now=now)
     here = {window.id for window in windows}
     return ShardDelta(
         cursor=cursor_at(database, database.seq),
@@ -103,10 +103,16 @@ def catch_up(
     )
 
 
-def _windows(tables: Tables, ids: Sequence[OccurrenceId], shard: ShardId) -> tuple[Window, ...]:
+def _windows(
+    tables: Tables, ids: Sequence[OccurrenceId], shard: ShardId, *, now: float
+) -> tuple[Window, ...]:
     bookings = tables.bookings
     found = [bookings.occurrences[i] for i in ids if i in bookings.occurrences]
-    every = (w for o in found for w in windows_of(bookings.reservations[o.reservation], o))
+    every = (
+        window
+        for each in found
+        for window in windows_of(bookings.reservations[each.reservation], each, now=now)
+    )
     return tuple(w for w in every if (c := tables.clusters.get(w.cluster)) and c.shard == shard)
 
 

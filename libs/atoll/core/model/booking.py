@@ -8,6 +8,7 @@ fit; until `bind_before` its start they may move to other nodes.
 import enum
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from math import inf
 from typing import Final, NewType
 
 from atoll.core.model.ids import ClusterName, JobId, NodeId, QueueName
@@ -19,6 +20,9 @@ OPEN_ENDED_S: Final = 86_400.0
 when that comes, it is stopped in time. What may not be stopped is taken to run for ever."""
 STOP_MARGIN_S: Final = 5.0
 """Whoever is to have ended by a time is told its grace and this much before it."""
+KEPT_AFTER_S: Final = 3600.0
+"""For so long after the end it is seen to that owners' runs have left: nobody may have been there
+to tell them at the time."""
 
 OccurrenceId = NewType("OccurrenceId", int)
 """Number of an occurrence in the store, never reused."""
@@ -133,9 +137,16 @@ class Window:
         return self.lend and not self.owners.nobody
 
     @property
+    def runs_until(self) -> float:
+        """When owners' runs have to have ended; infinity where they may go on."""
+        if self.on_end is OnEnd.CONTINUE:
+            return inf
+        return self.end + (self.end_grace_s if self.on_end is OnEnd.GRACE else 0.0)
+
+    @property
     def kept_until(self) -> float:
         """From then on it means nothing to anybody."""
-        return self.end + (self.end_grace_s if self.on_end is OnEnd.GRACE else 0.0)
+        return self.end if self.on_end is OnEnd.CONTINUE else self.runs_until + KEPT_AFTER_S
 
 
 def owned_by(owners: Owners, queue: QueueName, marks: Collection[str]) -> bool:

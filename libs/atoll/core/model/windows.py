@@ -1,6 +1,6 @@
 """Windows as the cycle sees them, from reservations as users see them."""
 
-from atoll.core.model.booking import OccurrenceId, Window
+from atoll.core.model.booking import KEPT_AFTER_S, OccurrenceId, Window
 from atoll.core.model.reservation import (
     Occurrence,
     OccurrenceState,
@@ -11,9 +11,15 @@ from atoll.core.model.reservation import (
 from atoll.core.model.reservation_lifecycle import TERMINAL_OCCURRENCE
 
 
-def windows_of(reservation: Reservation, occurrence: Occurrence) -> tuple[Window, ...]:
-    """One window for each cluster that an occurrence has a place in; none once it is over."""
-    if occurrence.state in TERMINAL_OCCURRENCE:
+def windows_of(
+    reservation: Reservation, occurrence: Occurrence, *, now: float
+) -> tuple[Window, ...]:
+    """One window for each cluster that an occurrence has a place in; none once it is over.
+
+    That of one which has come to its end is shown for a while: owners' runs are to leave it.
+    """
+    lately = occurrence.state is OccurrenceState.ENDED and now < occurrence.ended_at + KEPT_AFTER_S
+    if occurrence.state in TERMINAL_OCCURRENCE and not lately:
         return ()
     return tuple(
         window_of(

@@ -171,8 +171,12 @@ class WindowBook:
             parts.sort(key=lambda part: _ORDER(part[0]))
             ends = (w.end if w.end > now else w.kept_until for w, _ in parts)
             self._until = min(ends, default=float("inf"))
+            self.drop([each for each in self._ledger.booked.all() if self._is_over(each, now)])
             self._view = _view(parts, now)
         return self._view
+
+    def _is_over(self, number: OccurrenceId, now: float) -> bool:
+        return all(window.kept_until <= now for window in self._ledger.booked.all()[number])
 
 
 def beside(view: WindowView, claims: Sequence[Window]) -> WindowView:
@@ -228,8 +232,7 @@ def _view(parts: Sequence[tuple[Window, _Flat]], now: float) -> WindowView:
         for mark in window.owners.marks:
             by_mark[mark].append(number)
     end = np.array([w.end for w in windows], np.float64)
-    kept = (w.kept_until if w.on_end is not OnEnd.CONTINUE else np.inf for w in windows)
-    lasts = np.fromiter(kept, np.float64, len(windows))
+    lasts = np.fromiter((w.runs_until for w in windows), np.float64, len(windows))
     return WindowView(
         values=windows,
         start=np.array([w.start for w in windows], np.float64),

@@ -200,8 +200,9 @@ class _Look:
         running, slot = self.bookings.snapshot.running, int(self.work.slot[load])
         run, name = running.holdings[slot].run, self.bookings.view.values[window].booking
         asked = run is not None and run.reservation == name
-        began: bool = bool(running.runs.started_at[slot] >= self.bookings.view.start[window])
-        return asked or began
+        view, at = self.bookings.view, running.runs.started_at[slot]
+        # Who came after the end is there like anybody else.
+        return asked or bool(view.start[window] <= at < view.end[window])
 
     def _is_inside(self, share: int, task: int) -> bool:
         shares, work = self.bookings.layout.shares, self.work
