@@ -125,4 +125,4 @@ def _emptied(nodes: Nodes) -> Nodes:
 
 
 def _opened(view: ClusterView) -> ClusterView:
-    return ClusterView(view.name, None, view.can_guard)
+    return replace(view, closed=None)

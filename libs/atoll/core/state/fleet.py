@@ -1,7 +1,8 @@
 """Clusters, nodes and the settings of queues: what a world has to run things on."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,6 +31,7 @@ class Fleet:
         self.ledger = Ledger(self._table)
         self._queues = QueueBooks(self._table, half_life_s)
         self._clusters: dict[ClusterName, ClusterView] = {}
+        self._boots: dict[ClusterName, float] = {}
         self._avoidances: tuple[Avoidance, ...] = ()
         self._stamps = Stamps()
         self._pace = Pace()
@@ -41,12 +43,22 @@ class Fleet:
     ) -> None:
         """Enter or replace clusters by name; those in `behind` get no new work."""
         for cluster in clusters:
-            view = ClusterView(cluster.name, _closed(cluster, behind), cluster.can_guard)
+            boot_s = self._boots.get(cluster.name, 0.0)
+            closed = _closed(cluster, behind)
+            view = ClusterView(cluster.name, closed, cluster.can_guard, boot_s)
             before = self._clusters.get(cluster.name)
             self._clusters[cluster.name] = view
             self._table.clusters(cluster.name)
             if view != before and view.closed is None:
                 self._stamps.settings_changed()
+
+    def set_boots(self, boots: Mapping[ClusterName, float]) -> None:
+        """How many seconds it takes by cluster until what is placed runs; others: not known."""
+        self._boots = dict(boots)
+        self._clusters = {
+            name: replace(view, boot_s=boots.get(name, 0.0))
+            for name, view in self._clusters.items()
+        }
 
     def set_queues(self, queues: Iterable[Queue]) -> None:
         """Enter or replace queues by name."""

@@ -38,6 +38,8 @@ class ClusterView:
     closed: ReasonCode | None
     """Why it takes no new work; None when it does."""
     can_guard: bool
+    boot_s: float = 0.0
+    """From a decision until what was placed there runs, as measured; 0: at once, or not known."""
 
 
 @dataclass(frozen=True, slots=True)
