@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from atoll.core.model.burst import Offer
-from atoll.core.model.errors import Unavailable
+from atoll.core.model.errors import ErrorCode, Unavailable
 
 
 class ProviderUnavailable(Unavailable):
     """It did not answer, or throttles: nobody knows whether anything happened. Try again."""
+
+    def __init__(self, message: str, *, code: ErrorCode = ErrorCode.UNAVAILABLE) -> None:
+        super().__init__(message, code=code)
 
 
 class NoCapacity(Exception):
