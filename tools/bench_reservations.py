@@ -1,7 +1,8 @@
 """Measures bookings: `python -m tools.bench_reservations`; one JSON object last.
 
 10,000 bookings over a year on 100 clusters. `create_ms` is P99 of the use case over the memory
-store, transaction and all (tools/bench_booking.py); `find_window_ms` and `calendar_ms` are those
+store, transaction and all (tools/bench_booking.py), `create_postgres_ms` the same over a PostgreSQL
+of its own; `find_window_ms` and `calendar_ms` are those
 of the calendar that the service answers from (tools/bench_calendar.py): the best windows in a
 month, and a week of all clusters. `cycle_slowed_pct`: by how much windows slow a cycle, against
 none in the same run (tools/bench_windows.py). Progress goes to stderr.
@@ -21,6 +22,7 @@ def main() -> None:
     bookings = str(parser.parse_args().bookings)
     found = {
         "service": _measured("tools.bench_booking", "--count", bookings),
+        "postgres": _measured("tools.bench_booking", "--count", bookings, "--store", "postgres"),
         "calendar": _measured("tools.bench_calendar", "--count", bookings),
         "cycle": _measured("tools.bench_windows", "--windows", bookings),
     }
@@ -28,11 +30,16 @@ def main() -> None:
 
 
 def summary(
-    *, service: dict[str, Any], calendar: dict[str, Any], cycle: dict[str, Any]
+    *,
+    service: dict[str, Any],
+    postgres: dict[str, Any],
+    calendar: dict[str, Any],
+    cycle: dict[str, Any],
 ) -> dict[str, Any]:
     """The numbers that there are aims for."""
     return {
         "create_ms": service["create_ms_p99"],
+        "create_postgres_ms": postgres["create_ms_p99"],
         "find_window_ms": calendar["find_ms_p99"],
         "calendar_ms": calendar["calendar_ms_p99"],
         "cycle_slowed_pct": round(100 * (cycle["slowdown"] - 1), 1),
