@@ -261,7 +261,11 @@ class _Cycle:
         if place in self._hopeless:
             return Outcome.NO_PLACE
         left = units_left(view, self.snapshot, used=self.lineup.quota.used)
-        outcome = self.gangs.place(view, self.masks.of(view), job=job, units_left=left)
+        outcome = Outcome.NO_PLACE
+        for where in self.masks.in_turn(view):
+            outcome = self.gangs.place(view, where, job=job, units_left=left)
+            if outcome is Outcome.PLACED:
+                return outcome
         if outcome is Outcome.NO_PLACE:
             self._hopeless.add(place)
         return outcome

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.random import Generator
@@ -22,7 +23,9 @@ from atoll.core.policies.interfaces import Patience, Policies, Ranks, Standing
 from atoll.core.state.columns import SHAPE_SHARES
 from atoll.core.state.snapshot import ClassView, Snapshot
 
-_Column = tuple[int, Key]
+_Column = tuple[int, Key, int]
+EVERYWHERE: Final = -1
+"""Instead of a step of quick clusters."""
 
 
 class _Asked:
@@ -34,13 +37,15 @@ class _Asked:
         self.lanes: dict[WantedLane, int] = {}
         self._masks = masks
 
-    def column(self, view: ClassView, shape: int) -> int:
-        """Place of a shape's column among those that are wanted."""
+    def column(self, view: ClassView, shape: int, step: int) -> int:
+        """Place of a shape's column among those that are wanted; of a step's clusters alone."""
         value = self._masks.snapshot.task_shape(shape)
-        key = (shape, self._masks.key(view.request, value, view.queue))
+        key = (shape, self._masks.key(view.request, value, view.queue), step)
         if key not in self.columns:
             self.columns[key] = len(self.wanted)
             mask = self._masks.allowed(view.request, value, view.queue)
+            if step != EVERYWHERE:
+                mask = self._masks.narrowed(mask, step)
             self.wanted.append(Wanted(value, shape, mask))
         return self.columns[key]
 
@@ -73,7 +78,7 @@ def line_up(
 ) -> Lineup:
     """Everything that the kernel needs to go through the queue, but for the board."""
     asked = _Asked(masks)
-    columns = [_columns(view, asked) for view in snapshot.queue.classes]
+    columns = [_columns(view, asked, masks) for view in snapshot.queue.classes]
     snapshot, ranks = ranked(snapshot, policies.order, now=now, rng=rng)
     line = _line(snapshot, ranks, columns)
     queues = forest(snapshot, ranks.standing, np.flatnonzero(line.next < line.end))
@@ -124,10 +129,12 @@ def _is_single(request: GangRequest) -> bool:
     return request.groups[0].count == 1 and not required
 
 
-def _columns(view: ClassView, asked: _Asked) -> list[int]:
+def _columns(view: ClassView, asked: _Asked, masks: Masks) -> list[int]:
     if not in_kernel(view.request):
         return []
-    return [asked.column(view, shape) for shape in view.shapes[0]]
+    # Where it would begin to run sooner is an alternative that comes first.
+    turns = (*masks.quick(view), EVERYWHERE)
+    return [asked.column(view, shape, step) for shape in view.shapes[0] for step in turns]
 
 
 def _gangs(snapshot: Snapshot, columns: Sequence[Sequence[int]], asked: _Asked) -> Gangs:

@@ -1,6 +1,6 @@
 """What the filters say, worked out once for all shapes for which it is the same."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atoll.core.engine.apart import Apart
+from atoll.core.engine.choice.quick import Step, minds, steps
 from atoll.core.engine.windows.bookings import OPEN, Bookings, Claimant, claimant
 from atoll.core.model.ids import QueueName
 from atoll.core.model.plan import GangRequest
@@ -35,8 +36,14 @@ class Masks:
     _codes: dict[Key, NDArray[np.int8]] = field(default_factory=dict)
     _masks: dict[tuple[Key, int], NDArray[np.bool_]] = field(default_factory=dict)
     _apart: Apart = field(init=False)
+    _steps: tuple[Step, ...] = field(init=False)
+    _narrow: dict[tuple[int, int], tuple[NDArray[np.bool_], NDArray[np.bool_]]] = field(
+        default_factory=dict
+    )
+    """By a mask's identity and a step; the mask is kept, so that no other gets it."""
 
     def __post_init__(self) -> None:
+        self._steps = steps(self.snapshot, self.policies)
         self._apart = Apart(self.snapshot)
         self.bookings = Bookings(self.snapshot, self.now)
 
@@ -89,6 +96,25 @@ class Masks:
             shape: self.allowed(view.request, self.snapshot.task_shape(shape), view.queue)
             for shape in _shapes(view)
         }
+
+    def quick(self, view: ClassView) -> list[int]:
+        """Steps in which a class is tried before it is tried everywhere; mostly there are none."""
+        each = enumerate(self._steps)
+        return [number for number, step in each if minds(view, step, self.policies)]
+
+    def narrowed(self, mask: NDArray[np.bool_], step: int) -> NDArray[np.bool_]:
+        """(N) what of a mask is in a step; the same array for the same mask."""
+        key = (id(mask), step)
+        if key not in self._narrow:
+            self._narrow[key] = mask, mask & self._steps[step].rows
+        return self._narrow[key][1]
+
+    def in_turn(self, view: ClassView) -> Iterator[ByShape]:
+        """By shape, where a class's tasks may go, the quickest clusters first and then all."""
+        everywhere = self.of(view)
+        for step in self.quick(view):
+            yield {shape: self.narrowed(mask, step) for shape, mask in everywhere.items()}
+        yield everywhere
 
     def unbooked_of(self, view: ClassView, rows: NDArray[np.bool_] | None = None) -> ByShape:
         """The same as if there were no bookings; of some rows (N), if they are given."""

@@ -229,6 +229,9 @@ class Objective(enum.StrEnum):
     it, and nothing else does."""
 
 
+BOOT_GAP_S: Final = 15.0
+
+
 @dataclass(frozen=True, slots=True)
 class Policies:
     """The policies of a cycle."""
@@ -238,4 +241,6 @@ class Policies:
     score: Score
     victims: VictimOrder = field(default_factory=MinimalLoss)
     objective: Objective = Objective.SPEED
-    """By which running jobs grow and shrink."""
+    """By which running jobs grow and shrink, and by which quick clusters are taken first."""
+    boot_gap_s: float = BOOT_GAP_S
+    """Clusters are alike whose jobs begin to run within so many seconds of each other."""

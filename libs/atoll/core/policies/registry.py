@@ -9,6 +9,7 @@ from atoll.core.policies.fair_share import FairShare, FairShareSettings
 from atoll.core.policies.fgd import FragmentationGradient
 from atoll.core.policies.fit import KeptApart, LabelsMatch, OpenCluster, OpenNode
 from atoll.core.policies.interfaces import (
+    BOOT_GAP_S,
     Filter,
     Objective,
     Policies,
@@ -53,11 +54,13 @@ def policies(
     victims: str = "",
     objective: str = Objective.SPEED,
     shares: FairShareSettings | None = None,
+    boot_gap_s: float = BOOT_GAP_S,
 ) -> Policies:
     """The named policies with all filters; raises KeyError for an unknown name.
 
     `victims`: other ones than the objective's own.
     `shares`: weights and switches of the order `fair_share` other than the usual ones.
+    `boot_gap_s`: clusters whose boots differ by less are alike.
     """
     filters = tuple(FILTERS.values())
     chosen = ORDERS[order]
@@ -65,7 +68,7 @@ def policies(
         chosen = FairShare(shares)
     wanted = OBJECTIVES[objective]
     costs = VICTIMS[victims or USUAL_VICTIMS[wanted]]
-    return Policies(chosen, filters, SCORES[score], costs, wanted)
+    return Policies(chosen, filters, SCORES[score], costs, wanted, boot_gap_s)
 
 
 def order_name(order: QueueOrder) -> str:
