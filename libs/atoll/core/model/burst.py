@@ -115,8 +115,12 @@ class Instance:
     ready_at: float = 0.0
     idle_since: float = 0.0
     """0: something runs there."""
+    stop_at: float = 0.0
+    """DRAINING: when what still runs is told to stop."""
     drain_by: float = 0.0
-    """DRAINING: when what still runs is stopped."""
+    """DRAINING: when it is ended, whatever runs."""
+    keep_until: float = 0.0
+    """It is not ended for being idle before; 0: by the keep-alive rule."""
     ended_at: float = 0.0
     cause: EndCause = EndCause.NONE
     message: str = ""
