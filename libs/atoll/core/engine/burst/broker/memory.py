@@ -1,0 +1,58 @@
+"""What one decision leaves for the next, so that it neither flaps nor says things twice."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from atoll.core.model.ids import JobId, QueueName
+
+
+class Pool(NamedTuple):
+    """What a forecast is about."""
+
+    kind: str
+    queue: QueueName | None
+
+
+class Turn(NamedTuple):
+    """When a pool last grew and shrank; 0: never."""
+
+    rented_at: float = 0.0
+    drained_at: float = 0.0
+
+
+class Tries(NamedTuple):
+    """How often something was rented for a job that still waits."""
+
+    times: int
+    last_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Plain values. Nothing of it is needed for safety: an empty one is a new beginning."""
+
+    turns: Mapping[Pool, Turn] = field(default_factory=dict)
+    tries: Mapping[JobId, Tries] = field(default_factory=dict)
+    said: Mapping[JobId, str] = field(default_factory=dict)
+    """Why nothing was rented for a job, as it was said last."""
+    said_of: Mapping[Pool, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, of plain values."""
+        return {
+            "turns": [[*pool, *turn] for pool, turn in self.turns.items()],
+            "tries": [[job, *tries] for job, tries in self.tries.items()],
+            "said": [[job, code] for job, code in self.said.items()],
+            "said_of": [[*pool, code] for pool, code in self.said_of.items()],
+        }
+
+
+def memory_from_json(kept: Mapping[str, Any]) -> Memory:
+    """What to_json gave."""
+    return Memory(
+        {Pool(kind, queue): Turn(up, down) for kind, queue, up, down in kept["turns"]},
+        {JobId(job): Tries(times, last) for job, times, last in kept["tries"]},
+        {JobId(job): code for job, code in kept["said"]},
+        {Pool(kind, queue): code for kind, queue, code in kept["said_of"]},
+    )
