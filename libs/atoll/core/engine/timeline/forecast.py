@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from atoll.core.engine.masks import Masks
 from atoll.core.engine.timeline.basins import CPU_UNIT, volume
+from atoll.core.engine.timeline.courses import Course, Reach
 from atoll.core.engine.timeline.expected_runs import expected_runs
 from atoll.core.engine.timeline.flow_kernels import Flow, flow_through
 from atoll.core.engine.timeline.limit_basins import LimitBasin, limit_basins
@@ -26,12 +27,12 @@ from atoll.core.model.ids import ClusterName, QueueName
 from atoll.core.model.plan import GangRequest, PendingJob
 from atoll.core.policies.interfaces import Policies
 from atoll.core.state.mig import UNITS_PER_BLOCK
-from atoll.core.state.ragged import spans
+from atoll.core.state.ragged import offsets, spans
 from atoll.core.state.survey import Survey
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-_Class = tuple[QueueName, GangRequest, int]
+ClassKey = tuple[QueueName, GangRequest, int]
 NOWHERE: Final = -1
 _LEAST: Final = 1e-6
 """Of something is needed by every job."""
@@ -69,18 +70,6 @@ class Point:
     """LIMIT: the queue whose limit it is; BOOKING: the booking."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Course:
-    """The shown jobs of a class, by id; infinity: never."""
-
-    job: Ints
-    start: Floats
-    cluster: Ints
-    cause: NDArray[np.int8]
-    ahead_s: Floats
-    name: Ints
-
-
 @dataclass(frozen=True, slots=True)
 class Forecast:
     """Of all classes that wait for room, as of one moment."""
@@ -88,15 +77,15 @@ class Forecast:
     as_of: float = 0.0
     clusters: tuple[ClusterName, ...] = ()
     names: tuple[str, ...] = ()
-    courses: Mapping[_Class, _Course] = field(default_factory=dict)
+    courses: Mapping[ClassKey, Course] = field(default_factory=dict)
+    reaches: tuple[Reach, ...] = ()
 
     def of(self, pending: PendingJob) -> Point | None:
         """None: it is not known yet, or nobody can tell."""
-        course = self.courses.get((pending.queue, pending.request, pending.priority))
+        course = self._course(pending)
         if course is None:
             return None
-        at = max(0, int(np.searchsorted(course.job, pending.id, side="right")) - 1)
-        start = _between(course, at, pending.id)
+        at, start = course.at(pending.id), course.between(course.start, pending.id)
         if not np.isfinite(start):
             return None
         name = int(course.name[at])
@@ -107,6 +96,34 @@ class Forecast:
             ahead_s=float(course.ahead_s[at]),
             name=self.names[name] if name != NOWHERE else "",
         )
+
+    def starts(self, pending: PendingJob) -> dict[ClusterName, float]:
+        """When it would start in each cluster that it may go to, in the order of the queue."""
+        course, found = self._course(pending), dict[ClusterName, float]()
+        if course is None:
+            return found
+        # Its limits bind it wherever it goes.
+        least = course.between(course.start, pending.id)
+        for reach in self.reaches:
+            starts = reach.of(course)
+            if starts is not None:
+                start = max(least, course.between(starts, pending.id))
+                name = self.clusters[reach.cluster]
+                found[name] = min(start, found.get(name, np.inf))
+        return {name: start for name, start in found.items() if np.isfinite(start)}
+
+    def turns(self, key: ClassKey, jobs: Ints) -> Floats:
+        """(J) grow with the order in which jobs of a class have their turn, among all classes.
+
+        Infinity: it is not known.
+        """
+        course = self.courses.get(key)
+        if course is None:
+            return np.full(len(jobs), np.inf)
+        return np.interp(jobs, course.job, course.turn)
+
+    def _course(self, pending: PendingJob) -> Course | None:
+        return self.courses.get((pending.queue, pending.request, pending.priority))
 
 
 def forecast(survey: Survey, policies: Policies, *, rng: Generator) -> Forecast:
@@ -121,7 +138,7 @@ def forecast(survey: Survey, policies: Policies, *, rng: Generator) -> Forecast:
     flow = _Flow(survey, turns, routes)
     courses = flow.run()
     clusters = tuple(view.name for view in snapshot.clusters)
-    return Forecast(now, clusters, tuple(flow.names), courses)
+    return Forecast(now, clusters, tuple(flow.names), courses, tuple(flow.reaches))
 
 
 class _Flow:
@@ -148,8 +165,11 @@ class _Flow:
         self.names: list[str] = [limit.queue for limit in self.limits]
         self.limit = np.full(size, NOWHERE, np.int64)
         self.booking = np.full(size, NOWHERE, np.int64)
+        self.turn = np.empty(size)
+        self.turn[turns.jobs] = np.arange(size)
+        self.reaches: list[Reach] = []
 
-    def run(self) -> dict[_Class, _Course]:
+    def run(self) -> dict[ClassKey, Course]:
         """The courses of all classes."""
         amounts = self._amounts()
         for number, ways in enumerate(self._by_ground()):
@@ -158,7 +178,7 @@ class _Flow:
             self._bound(number, limit)
         cause = self._causes()
         return {
-            (view.queue, view.request, view.priority): self._course(at, cause)
+            (view.queue, view.request, view.priority): self._course_of(at, cause)
             for at, view in enumerate(self.views)
         }
 
@@ -206,6 +226,7 @@ class _Flow:
         booking = np.repeat([self._name(way) for _, way in ways], np.diff(first)[classes])
         booking = np.where(opens > start, booking, NOWHERE)
         start = np.maximum(start, opens)
+        self.reaches.append(Reach(ground.cluster, classes, offsets(np.diff(first)[classes]), start))
         better = start < self.start[jobs]
         jobs, room = jobs[better], room[better]
         self.start[jobs], self.room[jobs] = start[better], room
@@ -239,13 +260,14 @@ class _Flow:
         later = limit.bound[self.turns.of] & (need[self.turns.of] > 0) & (until > self.start)
         self.start[later], self.limit[later] = until[later], number
 
-    def _course(self, at: int, cause: NDArray[np.int8]) -> _Course:
+    def _course_of(self, at: int, cause: NDArray[np.int8]) -> Course:
         first, end = self.snapshot.queue.first[at : at + 2].tolist()
-        jobs = first + np.argsort(self.snapshot.queue.job[first:end])
-        job = self.snapshot.queue.job[jobs]
+        place = np.argsort(self.snapshot.queue.job[first:end])
+        jobs = first + place
         name = np.where(self.limit != NOWHERE, self.limit, self.booking)
-        each = (self.start, self.cluster, cause, self.ahead_s, name)
-        return _Course(job, *(column[jobs] for column in each))
+        each = (self.start, self.cluster, cause, self.ahead_s, name, self.turn)
+        job = self.snapshot.queue.job[jobs]
+        return Course(at, job, place, *(column[jobs] for column in each))
 
     def _causes(self) -> NDArray[np.int8]:
         alone = self.room >= self.start
@@ -254,15 +276,6 @@ class _Flow:
         causes[self.booking != NOWHERE] = CAUSES.index(Cause.BOOKING)
         causes[self.limit != NOWHERE] = CAUSES.index(Cause.LIMIT)
         return causes.astype(np.int8)
-
-
-def _between(course: _Course, at: int, job: int) -> float:
-    """The start of a job of which only others are shown."""
-    if course.job[at] >= job or at + 1 == len(course.job):
-        return float(course.start[at])
-    here, there = course.start[at : at + 2]
-    part = (job - course.job[at]) / (course.job[at + 1] - course.job[at])
-    return float(here + part * (there - here)) if np.isfinite(here) else float(here)
 
 
 def _one_each(ways: list[Route]) -> list[Route]:
