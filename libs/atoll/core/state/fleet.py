@@ -49,7 +49,8 @@ class Fleet:
             before = self._clusters.get(cluster.name)
             self._clusters[cluster.name] = view
             self._table.clusters(cluster.name)
-            if view != before and view.closed is None:
+            joins = cluster.inventory_number > 0 and self.ledger.rented.join(cluster.name)
+            if (view != before or joins) and view.closed is None:
                 self._stamps.settings_changed()
 
     def set_boots(self, boots: Mapping[ClusterName, float]) -> None:
@@ -104,6 +105,7 @@ class Fleet:
             self._seen.update({n.id: (n.revision, n.inventory_number) for n in fresh})
             self._grew(self._table.upsert(fresh))
             self._queues.upsert_nodes(fresh)
+            self._join(fresh)
 
     def remove_nodes(self, ids: Iterable[NodeId]) -> None:
         """Take nodes out; what still runs there leaves them below zero."""
@@ -126,6 +128,14 @@ class Fleet:
     def reconsider(self) -> None:
         """Try all that wait again: something came about that could make room for them."""
         self._stamps.settings_changed()
+
+    def _join(self, nodes: Iterable[Node]) -> None:
+        rented = self.ledger.rented
+        if rented:
+            said = {n.cluster for n in nodes if n.inventory_number and n.cluster in rented}
+            new = [cluster for cluster in said if rented.join(cluster)]
+            if new:
+                self._stamps.settings_changed()
 
     def _cluster_views(self) -> tuple[ClusterView, ...]:
         names = [ClusterName(name) for name in self._table.clusters.values]

@@ -22,6 +22,7 @@ from atoll.core.state.ledger_kernels import FINE, Uses, give_tasks, take_gangs
 from atoll.core.state.mig import grant_bits
 from atoll.core.state.node_table import NodeTable
 from atoll.core.state.ragged import offsets, spans
+from atoll.core.state.rentals import RentalBook
 
 
 class AlreadyTaken(DomainError):
@@ -108,6 +109,7 @@ class Ledger:
         """What is held for jobs; it is not taken from the table's columns."""
         self.apart = ApartBook()
         self.booked = BookedNodes()
+        self.rented = RentalBook()
         self.now = 0.0
         """Wall time as far as it is known here: it decides which windows matter."""
 

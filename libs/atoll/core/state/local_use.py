@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from atoll.core.model.ids import NodeId
 from atoll.core.model.inventory import Node
@@ -31,6 +32,12 @@ class CapacityBook:
         self._mean = np.zeros(DEVICES, np.float64)
         self._mean_at: float | None = None
         self._total: Floats | None = None
+        self._without: tuple[int, ...] = ()
+
+    def without(self, clusters: Iterable[int]) -> None:
+        """Clusters whose nodes do not count: they are rented, and come and go."""
+        self._without = tuple(clusters)
+        self._total = None
 
     def upsert(self, nodes: Iterable[Node], *, now: float) -> None:
         """Note the local use of nodes; it counts from `now` on."""
@@ -56,7 +63,8 @@ class CapacityBook:
         """(R) as of `now`. What is in a cluster that is silent still counts: its runs do, too."""
         wide = DEVICES + len(self._kinds)
         if self._total is None or len(self._total) < wide:
-            self._total = _offered(nodes, models, kinds=len(self._kinds))
+            here = ~np.isin(nodes.cluster, self._without)
+            self._total = _offered(nodes, models, here, kinds=len(self._kinds))
         self._follow(now)
         local, mean = _wide(self._now_local, wide), _wide(self._mean, wide)
         # CPU and memory in the table are without local use already, whole devices are not.
@@ -104,8 +112,8 @@ def _wide(row: Floats, size: int) -> Floats:
     return row if len(row) >= size else np.pad(row, (0, size - len(row)))
 
 
-def _offered(nodes: Nodes, models: Models, *, kinds: int) -> Floats:
-    usable = (nodes.status == STATUS_OK) | (nodes.status == STATUS_SUSPECT)
+def _offered(nodes: Nodes, models: Models, here: NDArray[np.bool_], *, kinds: int) -> Floats:
+    usable = here & ((nodes.status == STATUS_OK) | (nodes.status == STATUS_SUSPECT))
     total = np.zeros(DEVICES + kinds, np.float64)
     total[CPU] = nodes.cpu_cap[usable].sum()
     total[MEMORY] = nodes.memory_cap[usable].sum()

@@ -92,6 +92,10 @@ class QueueBooks:
         """Nodes went."""
         self._capacity.remove(nodes, now=self._now)
 
+    def rented(self, clusters: Iterable[int]) -> None:
+        """Nodes of these clusters are rented: shares are not of them."""
+        self._capacity.without(clusters)
+
     def nodes_changed(self) -> None:
         """The status of nodes changed."""
         self._capacity.changed()

@@ -23,6 +23,7 @@ from atoll.core.state.labels import LabelSets
 from atoll.core.state.limits import Limits
 from atoll.core.state.needs import Need
 from atoll.core.state.pace import PaceView
+from atoll.core.state.rental_view import NO_RENTALS, RentalView
 from atoll.core.state.run_times import GUESS_S
 from atoll.core.state.running import Running
 from atoll.core.state.shares import Shares
@@ -123,6 +124,7 @@ class Snapshot:
     """Of bookings that are not over."""
     charges: tuple[Charge, ...]
     """What open ones charge; limits and shares count it as used."""
+    rentals: RentalView = NO_RENTALS
 
     def closed(self, cluster: int, request: GangRequest, *, now: float) -> ReasonCode | None:
         """Why a cluster does not take a request now; None when it does."""

@@ -12,16 +12,16 @@ import numpy as np
 
 from atoll.core.model.booking import promise_mark
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, QueueName, job_of
-from atoll.core.model.plan import Nomination, PendingJob, Plan, TaskPlacement
-from atoll.core.state.backlog import Backlog
+from atoll.core.model.plan import PendingJob, Plan, TaskPlacement
 from atoll.core.state.charges import charges_of, with_charges
 from atoll.core.state.fit_kernels import Hardware
 from atoll.core.state.freezing import level_order, queue_view
 from atoll.core.state.heads import heads
-from atoll.core.state.holds import HoldBook, charged
+from atoll.core.state.holds import charged
 from atoll.core.state.job_queue import JobClass
 from atoll.core.state.ledger import Holding
-from atoll.core.state.running import NEVER, RunningTable
+from atoll.core.state.renting import Renting
+from atoll.core.state.running import NEVER
 from atoll.core.state.shares import HALF_LIFE_S
 from atoll.core.state.snapshot import Snapshot
 from atoll.core.state.survey import Survey, survey
@@ -29,13 +29,11 @@ from atoll.core.state.survey import Survey, survey
 HEADS = 4096
 
 
-class World(Backlog):
+class World(Renting):
     """Nodes, clusters, holdings and queue of one shard; past use halves in `half_life_s`."""
 
     def __init__(self, half_life_s: float = HALF_LIFE_S) -> None:
         super().__init__(half_life_s)
-        self._running = RunningTable()
-        self._holds = HoldBook(self._table, self.ledger)
         self._now = 0.0
         self._immune: list[float] = []
         """When runs may be stopped that may not be now."""
@@ -114,28 +112,6 @@ class World(Backlog):
         """Attempts were told to stop: what they hold will come free."""
         self._running.stop(attempts)
 
-    def set_nominations(self, nominations: Iterable[Nomination]) -> None:
-        """Replace everything that is held for jobs; what they hold is nobody else's to take."""
-        self._holds.set(nominations)
-
-    def add_nominations(
-        self, nominations: Iterable[Nomination], *, instead_of: Iterable[JobId] = ()
-    ) -> None:
-        """Hold capacity for more jobs, also in place of what was held for others."""
-        released = tuple(instead_of)
-        self._holds.used(released)
-        if released:
-            self._stamps.settings_changed()
-        self._holds.add(nominations)
-
-    def drop_nominations(self, jobs: Iterable[JobId]) -> None:
-        """End holds unused: their victims' queues come first in the next cycle."""
-        wanted = [job for job in jobs if job in self.ledger.nominations]
-        victims = [v for job in wanted for v in self.ledger.nominations[job].victims]
-        found = (self._queue.get(job_of(victim)) for victim in victims)
-        if self._holds.lapse(wanted, {job.id: job.queue for job in found if job is not None}):
-            self._stamps.settings_changed()
-
     def end_allocation(self, attempt: AttemptId) -> bool:
         """Give back what an attempt holds; False when it holds nothing (any more)."""
         return self.end_allocations([attempt]) == 1
@@ -182,12 +158,13 @@ class World(Backlog):
 
     def _frozen(self, now: float, tried: Sequence[JobClass], heads_per_class: int) -> Snapshot:
         nodes, names, row_of = self._table.share()
-        nominated = (self._queue.get(job) for job in self.ledger.nominations)
-        holds = self._holds.freeze(nodes, {job.id: job for job in nominated if job is not None})
+        holds, rentals = self._hold(nodes, now)
         limits, shares = charged(
             holds, *self._queues.freeze(), tree=self._queues.tree, table=self._table
         )
         hardware, running = Hardware(*self._table.arrays()), self._running.freeze()
+        if rentals:
+            shares = self._locally(shares, running, rentals)
         windows, wide = self._windows.freeze(now), shares.held.shape[1]
         booked = charges_of(windows, nodes, hardware=hardware, running=running, now=now, wide=wide)
         limits, shares = with_charges(booked, limits, shares, tree=self._queues.tree)
@@ -221,6 +198,7 @@ class World(Backlog):
             calm=self._queues.calm(),
             windows=windows,
             charges=booked,
+            rentals=rentals,
         )
 
     def note_waiting(self, snapshot: Snapshot, plan: Plan) -> None:
@@ -232,6 +210,7 @@ class World(Backlog):
         held = self.ledger.holdings
         self._planned = {p.attempt for p in plan.placements if p.attempt not in held}
         self._holds.first.clear()
+        self._to_hold = False
         self._windows.planned(plan.evictions)
         if self._pace.promise(plan.promises, cleared=plan.cleared):
             self._stamps.settings_changed()
@@ -244,12 +223,14 @@ class World(Backlog):
     def has_work(self, now: float | None = None) -> bool:
         """Whether a cycle at wall time `now` could do something: some class is worth a try.
 
-        So it is when somebody is to be stopped for a booking.
+        So it is when somebody is to be stopped for a booking, or a rented machine is to be held.
         Without `now` as of the last freeze: a begin or an avoidance that ends later is not seen.
         """
         if now is not None:
             self._advance(now)
-        return self._windows.due or any(self._worth_a_try(c) for c in self._queue.classes.values())
+        if self._windows.due or self._rental_is_due(self._now if now is None else now):
+            return True
+        return any(self._worth_a_try(c) for c in self._queue.classes.values())
 
     def next_wakeup(self, now: float) -> float | None:
         """Wall time after `now` at which waiting alone makes another cycle worthwhile."""
@@ -257,7 +238,7 @@ class World(Backlog):
         times = [a.until for a in self._avoidances] + ([begin] if begin is not None else [])
         times += self._immune[:1]
         times += [n.until for n in self.ledger.nominations.values()]
-        times += [self._windows.next_time(now, self._running.freeze())]
+        times += [self._windows.next_time(now, self._running.freeze()), *self._rental_times()]
         return min((time for time in times if now < time < NEVER), default=None)
 
     def _advance(self, now: float) -> None:
