@@ -6,8 +6,9 @@ from atoll.core.model.errors import StaleEpoch
 from atoll.core.model.ids import DEFAULT_SHARD
 from atoll.core.model.reservation import OccurrenceState, ReservationState, When
 from atoll.ports.store.bookings import BookingRetention, OccurrenceFilter
+from atoll.reservation.usecases.give_back import Which
 from tests.adapters.store_builders import node
-from tests.services.reservation.worlds import HOUR, TENANT, World, places, spec
+from tests.services.reservation.worlds import ANN, HOUR, TENANT, World, places, spec
 
 SOON = 2 * HOUR
 
@@ -149,23 +150,30 @@ async def test_recurrences_are_planned_on(timed: World) -> None:
     assert await term.plan_on() == 0
 
 
-async def test_a_recurrence_without_room_says_so_and_goes_on(timed: World) -> None:
+async def test_a_recurrence_without_room_says_so_and_takes_it_when_there_is(timed: World) -> None:
     await timed.cluster("n1")
     week = 7 * 24 * HOUR
     start = timed.clock.now() + SOON
     weekly = When(length_s=HOUR, start_at=start, rrule="FREQ=WEEKLY")
     made = await timed.book(spec("course", 0, when=weekly))
-    await timed.book(spec("late", start + 14 * week))
+    late = await timed.book(spec("late", start + 14 * week))
     term = await timed.term()
     await timed.pass_time(20 * 24 * HOUR)
     await term.ground.replica.follow()
     assert await term.plan_on() > 1
-    starts = {o.start_at for o in (await timed.shown(made)).occurrences}
-    assert start + 14 * week not in starts
-    assert start + 15 * week in starts
+    found = {o.start_at: o for o in (await timed.shown(made)).occurrences}
+    waits = found[start + 14 * week]
+    assert (waits.parts, waits.missing_devices) == ((), 1)
+    assert places([found[start + 15 * week]]) == [{"n1"}]
     events = await timed.events(made.reservation.id)
     assert [e.event.value for e in events] == ["created", "short"]
     assert "late" in events[-1].message
+    await timed.use.ender.cancel(ANN, Which(late.reservation.id), reason="")
+    await timed.pass_time(start + 14 * week - HOUR - timed.clock.now())
+    while done := await timed.look(term):
+        assert set(done) <= {"started", "ended", "bound", "moved"}
+    found = {o.id: o for o in (await timed.shown(made)).occurrences}
+    assert (found[waits.id].missing_devices, places([found[waits.id]])) == (0, [{"n1"}])
 
 
 async def test_what_is_long_over_is_forgotten(timed: World) -> None:

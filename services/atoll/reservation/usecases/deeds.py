@@ -75,8 +75,9 @@ async def add_planned(
     *,
     found: Sequence[Accepted | Refused],
 ) -> None:
-    """Write occurrences of a recurrence; of those that cannot be had, that they cannot."""
+    """Write occurrences of a recurrence; what cannot be had waits for a place until its end."""
     placed: list[Placed] = []
+    waiting: list[Occurrence] = []
     for span, answer in zip(planned.spans, found, strict=True):
         if isinstance(answer, Accepted):
             placed += answer.placed
@@ -86,4 +87,5 @@ async def add_planned(
             told = "; ".join(obstacle.message for obstacle in answer.obstacles[:2])
             message = f"no room at {span.local}: {told}"
             entries.tell(writing, reservation, BookingEvent.SHORT, message=message, principal=LOOP)
-    await entries.add(writing, reservation, placed)
+            waiting.append(entries.without_place(reservation, span, message=message))
+    await entries.add(writing, reservation, placed, waiting=waiting)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from atoll.core.engine.bookings.answers import Accepted, Move, Placed, Refused
+from atoll.core.engine.bookings.answers import Accepted, Move, Placed, Refused, Span
 from atoll.core.model.refusal import BookingRefused
 from atoll.core.model.reservation import (
     NO_OCCURRENCE,
@@ -61,11 +61,32 @@ def drafts(reservation: Reservation, placed: Iterable[Placed]) -> list[Occurrenc
     ]
 
 
+def without_place(reservation: Reservation, span: Span, *, message: str) -> Occurrence:
+    """An occurrence for which there is no room yet: all of it is missing."""
+    what = reservation.spec.what
+    wanted = sum(amount.count for amount in what.amounts)
+    wanted += sum(each.count for each in (what.nodes, what.domains) if each is not None)
+    return Occurrence(
+        NO_OCCURRENCE,
+        reservation.id,
+        reservation.spec.name,
+        span.start,
+        span.end,
+        start_local=span.local,
+        message=message,
+        missing_devices=max(1, wanted),
+    )
+
+
 async def add(
-    writing: Writing, reservation: Reservation, placed: Sequence[Placed]
+    writing: Writing,
+    reservation: Reservation,
+    placed: Sequence[Placed],
+    *,
+    waiting: Sequence[Occurrence] = (),
 ) -> list[Occurrence]:
-    """Write new occurrences."""
-    written = await writing.tx.add_occurrences(drafts(reservation, placed))
+    """Write new occurrences; `waiting`: those that have no place yet."""
+    written = await writing.tx.add_occurrences([*drafts(reservation, placed), *waiting])
     writing.touched.update(each.id for each in written)
     return written
 

@@ -34,6 +34,8 @@ MOST_AT_ONCE: Final = 200
 """Occurrences in one transaction."""
 AGAIN_S: Final = 5.0
 """Between two looks at bookings that lack nodes."""
+FAR_S: Final = 86_400.0
+"""What starts later can wait for a place until it comes nearer."""
 
 
 @dataclass(slots=True)
@@ -92,7 +94,12 @@ class Term:
         fleet, now = self.ground.replica.fleet, self.ground.clock.monotonic()
         failing, fleet.failing = fleet.failing, set()
         again = now >= self._again_at
-        hurt = [n for n, kept in self.kept.items() if _is_hurt(kept, fleet, failing, again=again)]
+        far = self.ground.clock.now() + FAR_S
+        hurt = [
+            number
+            for number, kept in self.kept.items()
+            if _is_hurt(kept, fleet, failing, again=again and kept.occurrence.start_at < far)
+        ]
         if again:
             self._again_at = now + AGAIN_S
         try:
