@@ -12,7 +12,7 @@ from atoll.core.model.ids import AttemptId, ClusterName, JobId, QueueName
 from atoll.core.model.inventory import NodeInventory
 from atoll.core.model.lifecycle import AttemptEvent, JobState
 from atoll.core.model.messages import Decision, Event, Report
-from atoll.core.model.plan import TaskPlacement, request_of
+from atoll.core.model.plan import GangRequest, GroupRequest, TaskPlacement, request_of
 from atoll.core.model.reason import Reason, ReasonCode
 from atoll.core.model.spec import JobSpec
 from atoll.wire.decision import (
@@ -77,6 +77,12 @@ def test_a_request_comes_back_as_the_same_object(spec: JobSpec) -> None:
     data = encode_request(request)
     assert decode_request(data) == request
     assert decode_request(bytes(data)) is decode_request(data)
+
+
+@pytest.mark.parametrize(("allow", "most"), [(True, 0), (True, 5), (False, 0), (False, 7)])
+def test_what_a_job_says_of_renting_is_in_its_request(allow: bool, most: int) -> None:
+    request = GangRequest((GroupRequest(1, 1, ()),), burst=allow, burst_max_cost=most)
+    assert decode_request(encode_request(request)) == request
 
 
 @given(make.specs)

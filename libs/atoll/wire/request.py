@@ -14,6 +14,8 @@ from atoll.wire.spec import ON_LOST, parse_spec
 from atoll.wire.wishes import (
     anti_affinity_from_proto,
     anti_affinity_to_proto,
+    burst_allowed,
+    burst_to_proto,
     elastic_from_proto,
     elastic_to_proto,
     spread_from_proto,
@@ -44,6 +46,7 @@ def encode_request(request: GangRequest) -> bytes:
         preempts=None if terms.preempts else False,
         elastic=elastic_to_proto(terms.elastic),
         reservation=request.reservation,
+        burst=burst_to_proto(allow=request.burst, max_cost=request.burst_max_cost),
     )
     return proto.SerializeToString(deterministic=True)
 
@@ -71,6 +74,8 @@ def _decoded(data: bytes) -> GangRequest:
             else None
         ),
         reservation=proto.reservation,
+        burst=burst_allowed(proto.burst),
+        burst_max_cost=proto.burst.max_cost,
     )
 
 

@@ -78,3 +78,15 @@ def checkpoint_from_proto(proto: common_pb2.Checkpoint) -> Checkpoint:
         grace_s=proto.grace_s,
         interval_s=proto.interval_s,
     )
+
+
+def burst_to_proto(*, allow: bool, max_cost: int) -> common_pb2.Burst | None:
+    """What a job says of rented capacity; None when it says nothing."""
+    if allow and not max_cost:
+        return None
+    return common_pb2.Burst(allow=None if allow else False, max_cost=max_cost)
+
+
+def burst_allowed(proto: common_pb2.Burst) -> bool:
+    """Whether it may run on rented capacity at all."""
+    return proto.allow if proto.HasField("allow") else True

@@ -58,6 +58,7 @@ class GangRequest:
     marks: tuple[str, ...] = ()
     """By which bookings know the job beside its queue; only those that some window asks for."""
     burst: bool = True  # on rented capacity, where its queue may
+    burst_max_cost: int = 0  # micro-dollars that renting for it may cost; 0: no bound of its own
 
 
 LEAST_IMMUNITY_S: Final = 600.0
@@ -77,6 +78,7 @@ def request_of(spec: JobSpec) -> GangRequest:
         anti_affinity=apart and replace(apart, name=f"{spec.queue}/{apart.name}"),
         reservation=spec.reservation,
         burst=spec.burst,
+        burst_max_cost=spec.burst_max_cost,
     )
 
 
@@ -97,7 +99,7 @@ def _terms(spec: JobSpec) -> RunTerms:
 def shape_key(request: GangRequest) -> str:
     """Digest of a request, equal for equal ones in every process (`Avoidance.shape_key`)."""
     # Where it fits does not depend on how long it runs.
-    place = replace(request, terms=RunTerms(), reservation="", marks=())
+    place = replace(request, terms=RunTerms(), reservation="", marks=(), burst_max_cost=0)
     return hashlib.blake2b(repr(place).encode(), digest_size=8).hexdigest()
 
 
@@ -179,8 +181,7 @@ class RunFacts(NamedTuple):
 def run_facts(placement: GangPlacement, *, started_at: float) -> RunFacts:
     """What is known of a job once it is placed; `started_at`: wall time of the commit."""
     terms = placement.request.terms
-    # By place, as keywords would take as long again.
-    return RunFacts(
+    return RunFacts(  # by place, as keywords would take as long again
         placement.job,
         placement.priority,
         placement.submitted_at,
