@@ -289,8 +289,7 @@ class Plan:
     released: tuple[JobId, ...] = ()
     """Jobs whose nominations end because others take what was held for them."""
     resizes: tuple[Resize, ...] = ()
-    promises: tuple[Promise, ...] = ()
-    """Backfill reservations, by the order of their jobs."""
+    promises: tuple[Promise, ...] = ()  # backfill reservations, by the order of their jobs
     cleared: tuple[JobId, ...] = ()
     """Jobs for which nodes take nothing else, though nobody knows when they will be free."""
 
