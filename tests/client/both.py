@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from typing import Any
 
 from atoll.client.aio import AsyncClient
@@ -33,12 +33,23 @@ class Looping:
 
     def __init__(self, config: ClientConfig) -> None:
         self._runner = asyncio.Runner()
+        self._begun: list[Generator[Any]] = []
         self.client: Any = self._runner.run(self._made(config))
 
     def do(self, result: Any) -> Any:
         return self._runner.run(self._awaited(result)) if inspect.isawaitable(result) else result
 
     def each(self, results: AsyncIterator[Any]) -> Iterator[Any]:
+        self._begun.append(begun := self._steps(results))
+        return begun
+
+    def close(self) -> None:
+        for each in self._begun:
+            each.close()
+        self._runner.run(self.client.close())
+        self._runner.close()
+
+    def _steps(self, results: AsyncIterator[Any]) -> Generator[Any]:
         try:
             while True:
                 try:
@@ -48,10 +59,6 @@ class Looping:
         finally:
             if inspect.isasyncgen(results):
                 self._runner.run(self._awaited(results.aclose()))
-
-    def close(self) -> None:
-        self._runner.run(self.client.close())
-        self._runner.close()
 
     async def _made(self, config: ClientConfig) -> AsyncClient:
         return AsyncClient(config=config)
