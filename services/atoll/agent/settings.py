@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, SecretStr, model_validator
 
 from atoll.agent.parts import GuardLimits
 from atoll.runtime.settings import Listen, Names, ServiceSettings
@@ -25,6 +25,10 @@ class AgentSettings(ServiceSettings):
     )
     dispatch: Names = Field(
         default=("127.0.0.1:7074",), min_length=1, description="dispatch replicas, tried in turn"
+    )
+    join_token: SecretStr = Field(
+        default=SecretStr(""),
+        description="one-time token with which a rented cluster joins; empty: it is not rented",
     )
     labels: Names = Field(default=(), description="labels of the cluster, as key=value")
     stop_after_s: float = Field(
@@ -49,6 +53,12 @@ class AgentSettings(ServiceSettings):
     node_name: str = Field(default="", description="local: name of the node; empty: the host's")
     devices_file: Path | None = Field(
         default=None, description="local: devices to declare in place of those that are found"
+    )
+    cpu_milli: int = Field(
+        default=0, ge=0, description="local: CPUs to declare, in thousandths; 0: what is found"
+    )
+    memory_bytes: int = Field(
+        default=0, ge=0, description="local: memory to declare, in bytes; 0: what is found"
     )
     mig_dynamic: bool = Field(
         default=False,

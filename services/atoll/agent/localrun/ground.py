@@ -35,8 +35,8 @@ class Ground:
         )
         self.node = NodeInventory(
             name=name,
-            cpu_milli=machine.cpu_milli(),
-            memory_bytes=machine.memory_bytes(),
+            cpu_milli=settings.cpu_milli or machine.cpu_milli(),
+            memory_bytes=settings.memory_bytes or machine.memory_bytes(),
             labels=tuple(sorted((machine.labels() | {"cluster": settings.cluster}).items())),
             # Members of a gang are all here.
             address=LOOPBACK,

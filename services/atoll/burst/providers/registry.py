@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from atoll.burst.providers import simulated
+from atoll.burst.providers import process, simulated
 from atoll.burst.providers.site import BadProvider, Site, UnknownProvider
 from atoll.ports.provider import Provider
 
@@ -12,6 +12,7 @@ __all__ = ["PROVIDERS", "BadProvider", "Make", "Site", "UnknownProvider", "make_
 Make = Callable[[str, Mapping[str, Any], Site], Provider]
 
 PROVIDERS: Final[Mapping[str, Make]] = {
+    "process": process.make,
     "simulated": simulated.make,
 }
 
