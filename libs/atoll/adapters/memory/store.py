@@ -1,5 +1,6 @@
 """The store in memory: each role's side of one database, with the rules of the real one."""
 
+from atoll.adapters.memory.store_burst import MemoryBurstStore
 from atoll.adapters.memory.store_dispatch import MemoryDispatchStore
 from atoll.adapters.memory.store_placement import MemoryPlacementStore
 from atoll.adapters.memory.store_reservation import MemoryReservationStore
@@ -17,6 +18,7 @@ class MemoryStore:
         self.placement = MemoryPlacementStore(database, clock)
         self.dispatch = MemoryDispatchStore(database, clock)
         self.reservation = MemoryReservationStore(database, clock)
+        self.burst = MemoryBurstStore(database, clock)
         self.upkeep = MemoryUpkeep(database, clock)
 
     async def close(self) -> None:

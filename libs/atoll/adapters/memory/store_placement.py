@@ -10,6 +10,7 @@ from atoll.adapters.memory.store_rows import MemoryDatabase
 from atoll.adapters.memory.store_tx import MemoryTx
 from atoll.adapters.memory.store_views import catch_up, load, past_attempts
 from atoll.core.model.booking import Owners, marks_of, with_own
+from atoll.core.model.burst_wants import Want
 from atoll.core.model.errors import ErrorCode, FailedPrecondition, StaleEpoch
 from atoll.core.model.ids import (
     NO_EPOCH,
@@ -134,6 +135,10 @@ class MemoryPlacementTx(MemoryTx):
     async def put_forecasts(self, shard: ShardId, record: str) -> None:
         """Replace the record of how forecasts held."""
         self._rows.forecasts.put(shard, record)
+
+    async def put_wants(self, shard: ShardId, wants: Sequence[Want]) -> None:
+        """Replace what the shard's queued jobs want of rented capacity."""
+        self._rows.burst.wants.put(shard, tuple(wants))
 
     async def suspect_nodes(self, nodes: Sequence[tuple[NodeId, int]]) -> None:
         """Mark (node, inventory number at which it refused)."""

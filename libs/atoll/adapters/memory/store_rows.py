@@ -13,6 +13,7 @@ from itertools import count
 from typing import Final
 
 from atoll.adapters.memory.booking_rows import BookingRows, BookingTables, LoggedBooking
+from atoll.adapters.memory.burst_rows import BurstRows, BurstTables
 from atoll.adapters.memory.overlay import Overlay
 from atoll.core.model.errors import ErrorCode
 from atoll.core.model.ids import (
@@ -36,6 +37,8 @@ from atoll.ports.store.common import Allocation, Fence, StoreUnavailable
 DEFAULT_QUEUE: Final = Queue(
     QueueName("default"), Tenant("default"), description="for jobs that name no queue"
 )
+GROUND: Final = 0
+"""Number that stands for what may be rented among changed instances."""
 _databases = count(1)
 
 AvoidanceKey = tuple[ClusterName, NodeId | None, str]
@@ -96,6 +99,7 @@ class Tables:
     nominations: dict[JobId, tuple[ShardId, Nomination]] = field(default_factory=dict)
     forecasts: dict[ShardId, str] = field(default_factory=dict)
     bookings: BookingTables = field(default_factory=BookingTables)
+    burst: BurstTables = field(default_factory=BurstTables)
 
 
 class Rows:
@@ -119,6 +123,7 @@ class Rows:
         self.nominations = Overlay(tables.nominations)
         self.forecasts = Overlay(tables.forecasts)
         self.bookings = BookingRows(tables.bookings)
+        self.burst = BurstRows(tables.burst)
         self.events: list[tuple[Tenant, Event]] = []
         self.changes: list[tuple[ChangeKind, frozenset[int | str], int]] = []
         """Kind, keys, and the writer that need not be shown them; 0: nobody."""
@@ -133,6 +138,7 @@ class Rows:
         ):  # fmt: skip
             table.apply()
         self.bookings.apply()
+        self.burst.apply()
 
 
 @dataclass(slots=True)

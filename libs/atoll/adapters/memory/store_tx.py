@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from atoll.adapters.memory.store_rows import Rows
+from atoll.adapters.memory.store_rows import GROUND, Rows
 from atoll.core.model.ids import AttemptId, JobId
 from atoll.core.model.job import Attempt, Job
-from atoll.core.model.messages import Event
+from atoll.core.model.messages import ChangeKind, Event
 from atoll.ports.store.common import Allocation, Change
 
 
@@ -80,7 +80,10 @@ class MemoryTx:
     async def changed(self, changes: Sequence[Change]) -> None:
         """Say what this transaction changed."""
         for change in changes:
-            if keys := frozenset[int | str](change.ids or change.names):
+            keys = frozenset[int | str](change.ids or change.names)
+            if not keys and change.kind is ChangeKind.INSTANCES:
+                keys = frozenset({GROUND})
+            if keys:
                 writer = 0 if change.echo else self._writer
                 self._rows.changes.append((change.kind, keys, writer))
 

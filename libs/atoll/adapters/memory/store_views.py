@@ -2,15 +2,18 @@
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import TypeVar, cast
 
+from atoll.adapters.memory.burst_rows import InstanceRow, all_offers, all_policies
 from atoll.adapters.memory.store_events import cursor_at, expired, position
-from atoll.adapters.memory.store_rows import MemoryDatabase, Refused, Tables
+from atoll.adapters.memory.store_rows import GROUND, MemoryDatabase, Refused, Tables
 from atoll.core.model.booking import OccurrenceId, Window, marks_of, with_own
+from atoll.core.model.burst import ENDED, Rental
 from atoll.core.model.ids import QueueName, ShardId, job_of
+from atoll.core.model.inventory import ClusterState
 from atoll.core.model.job import Attempt, Job
 from atoll.core.model.lifecycle import TERMINAL_ATTEMPT, AttemptState
 from atoll.core.model.messages import ChangeKind
@@ -24,7 +27,7 @@ from atoll.core.model.plan import (
 )
 from atoll.core.model.windows import windows_of
 from atoll.ports.store.common import Cursor
-from atoll.ports.store.placement import AttemptView, JobView, ShardDelta
+from atoll.ports.store.placement import AttemptView, BurstGround, JobView, ShardDelta
 from atoll.wire.request import CACHED_REQUESTS
 
 K = TypeVar("K", bound=int | str)
@@ -58,6 +61,8 @@ def load(database: MemoryDatabase, shard: ShardId, *, now: float) -> ShardDelta:
         nominations=tuple(n for _, (of, n) in sorted(tables.nominations.items()) if of == shard),
         forecasts=tables.forecasts.get(shard, ""),
         windows=_windows(tables, sorted(tables.bookings.occurrences), shard, now=now),
+        rentals=_needed_rentals(tables, shard),
+        burst=_ground(tables),
     )
 
 
@@ -100,7 +105,30 @@ def catch_up(
         ),
         windows=windows,
         windows_gone=tuple(each for each in booked if each not in here),
+        rentals=_rentals(_rows(tables.burst.instances, keys[ChangeKind.INSTANCES]), shard),
+        burst=_ground(tables) if GROUND in keys[ChangeKind.INSTANCES] else None,
     )
+
+
+def _needed_rentals(tables: Tables, shard: ShardId) -> tuple[Rental, ...]:
+    """Those that are not ended, and those whose clusters are still to be forgotten."""
+    rows = (row for _, row in sorted(tables.burst.instances.items()))
+    needed = (
+        row
+        for row in rows
+        if row.instance.state not in ENDED
+        or tables.clusters[row.instance.cluster].state is not ClusterState.RETIRED
+    )
+    return _rentals(needed, shard)
+
+
+def _rentals(rows: Iterable[InstanceRow], shard: ShardId) -> tuple[Rental, ...]:
+    return tuple(row.rental for row in rows if row.shard == shard)
+
+
+def _ground(tables: Tables) -> BurstGround:
+    burst = tables.burst
+    return BurstGround(tuple(all_offers(burst.offers)), tuple(all_policies(burst.policies)))
 
 
 def _windows(

@@ -90,13 +90,20 @@ SHARDS_OF: Final = {
     ChangeKind.DECISIONS: "SELECT shard, name FROM clusters WHERE name = ANY({keys}::text[])",
     # A booking that has left a shard concerns it, too.
     ChangeKind.BOOKINGS: "SELECT NULL::integer, unnest({keys}::bigint[])",
+    # Number 0 is what may be rented, which concerns all shards.
+    ChangeKind.INSTANCES: """
+        SELECT shard, id FROM burst_instances WHERE id = ANY({keys}::bigint[])
+        UNION ALL SELECT NULL, 0 WHERE 0 = ANY({keys}::bigint[])""",
 }
 NUMBERED: Final = frozenset({
     ChangeKind.JOBS,
     ChangeKind.ATTEMPTS,
     ChangeKind.NODES,
     ChangeKind.BOOKINGS,
+    ChangeKind.INSTANCES,
 })
+GROUND: Final = 0
+"""Number that stands for what may be rented among changed instances."""
 
 
 @cache
@@ -180,15 +187,20 @@ class LiveRowsTx:
 
     async def changed(self, changes: Sequence[Change]) -> None:
         """Say what this transaction changed: a row per kind and shard."""
-        wanted = [change for change in changes if change.ids or change.names]
+        wanted = [change for change in changes if _keys(change)]
         kinds: list[ChangeKind] = []
         values: list[object] = []
         for (kind, echo), group in groupby(sorted(wanted, key=_kind), key=_kind):
             kinds.append(ChangeKind(kind))
-            found = {entry for change in group for entry in (change.ids or change.names)}
+            found = {entry for change in group for entry in _keys(change)}
             values += sorted(found), None if echo else self._writer
         if kinds:
             await self._sql.run(add_changes(tuple(kinds)), *values)
+
+
+def _keys(change: Change) -> tuple[int, ...] | tuple[str, ...]:
+    ground = (GROUND,) if change.kind is ChangeKind.INSTANCES else ()
+    return change.ids or change.names or ground
 
 
 def _kind(change: Change) -> tuple[int, bool]:

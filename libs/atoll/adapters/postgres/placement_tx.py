@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from atoll.adapters.postgres.burst_rows import WANTS, encoded
 from atoll.adapters.postgres.cluster_rows import (
     ALLOCATION_INSERTED,
     CLUSTERS,
@@ -14,6 +15,7 @@ from atoll.adapters.postgres.cluster_rows import (
 )
 from atoll.adapters.postgres.live import NOW, LiveRowsTx
 from atoll.adapters.postgres.rows import ATTEMPT_INSERTED, attempt_fixed, attempt_mutable
+from atoll.core.model.burst_wants import Want
 from atoll.core.model.errors import ErrorCode, FailedPrecondition, StaleEpoch
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId, ShardId
 from atoll.core.model.inventory import Avoidance, Cluster, ClusterState
@@ -72,6 +74,10 @@ ON CONFLICT (job) DO UPDATE SET shard = excluded.shard, cluster = excluded.clust
 PUT_FORECASTS: Final = """
 INSERT INTO forecasts (shard, record) VALUES ($1, $2)
 ON CONFLICT (shard) DO UPDATE SET record = $2
+"""
+PUT_WANTS: Final = """
+INSERT INTO burst_wants (shard, wants) VALUES ($1, $2)
+ON CONFLICT (shard) DO UPDATE SET wants = $2
 """
 DROP_NOMINATIONS: Final = "DELETE FROM nominations WHERE job = ANY($1::bigint[])"
 SUSPECT: Final = """
@@ -204,6 +210,10 @@ class PostgresPlacementTx(LiveRowsTx):
     async def put_forecasts(self, shard: ShardId, record: str) -> None:
         """Replace the record of how forecasts held."""
         await self._sql.run(PUT_FORECASTS, shard, record)
+
+    async def put_wants(self, shard: ShardId, wants: Sequence[Want]) -> None:
+        """Replace what the shard's queued jobs want of rented capacity, in the queue's order."""
+        await self._sql.run(PUT_WANTS, shard, encoded(WANTS, tuple(wants)))
 
     async def suspect_nodes(self, nodes: Sequence[tuple[NodeId, int]]) -> None:
         """Mark (node, inventory number at which it refused)."""

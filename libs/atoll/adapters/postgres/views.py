@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, TypeVar
 
+from atoll.adapters.postgres.burst_views import read_changed_rentals, read_ground, read_rentals
 from atoll.adapters.postgres.cluster_rows import (
     CLUSTERS,
     NODE_COLUMNS,
@@ -17,6 +18,7 @@ from atoll.adapters.postgres.cluster_rows import (
     queue_from,
 )
 from atoll.adapters.postgres.cursors import CHANGES_KEPT_S, HERE, MARGIN_S, Position, expired
+from atoll.adapters.postgres.live import GROUND
 from atoll.adapters.postgres.rows import ATTEMPT_COLUMNS, JOB_STATES, JOB_WISHES, attempt_from
 from atoll.adapters.postgres.sql import CHUNK_ROWS, Chunks, Record, Sql
 from atoll.adapters.postgres.windows import LIVE_WINDOWS, read_windows, window_from
@@ -142,6 +144,8 @@ async def read_all(sql: Sql, shard: ShardId) -> ShardDelta:
         nominations=tuple(_nomination(row) for row in await sql.rows(NOMINATIONS, shard)),
         forecasts=await _forecasts(sql, shard),
         windows=await _converted(sql.chunks(LIVE_WINDOWS, shard), window_from),
+        rentals=await read_rentals(sql, shard),
+        burst=await read_ground(sql),
     )
 
 
@@ -152,6 +156,7 @@ async def read_changed(sql: Sql, changed: Changed, shard: ShardId) -> ShardDelta
     nodes = sorted(changed.ids[ChangeKind.NODES])
     clusters = sorted(changed.names[ChangeKind.CLUSTERS])
     queues = sorted(changed.names[ChangeKind.QUEUES])
+    instances = sorted(changed.ids[ChangeKind.INSTANCES])
     found = await _found(sql, QUEUES_NAMED, queues, convert=queue_from)
     windows, gone = await read_windows(sql, shard, sorted(changed.ids[ChangeKind.BOOKINGS]))
     return ShardDelta(
@@ -164,6 +169,8 @@ async def read_changed(sql: Sql, changed: Changed, shard: ShardId) -> ShardDelta
         queues_gone=tuple(QueueName(q) for q in queues if q not in {f.name for f in found}),
         windows=windows,
         windows_gone=gone,
+        rentals=await read_changed_rentals(sql, shard, instances),
+        burst=await read_ground(sql) if GROUND in instances else None,
     )
 
 

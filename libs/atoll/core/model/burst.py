@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from typing import Final, NewType
 
 from atoll.core.model.ids import ClusterName, JobId, QueueName
+from atoll.core.model.inventory import Device, NodeInventory
 
 InstanceId = NewType("InstanceId", int)
 """Number of an instance in the store, never reused."""
 MICROS: Final = 1_000_000
 """Micro-dollars in a dollar."""
 NO_CLUSTER: Final = ClusterName("")
+CLUSTER_PREFIX: Final = "burst-"
+"""Of the names of rented clusters; nobody else's may begin so."""
 
 
 class Market(enum.StrEnum):
@@ -72,6 +75,12 @@ class InstanceState(enum.StrEnum):
     TERMINATED = "TERMINATED"
     FAILED = "FAILED"
     """The provider refused to create it; nothing exists under its token."""
+
+
+ENDED: Final = frozenset({InstanceState.TERMINATED, InstanceState.FAILED})
+"""Nothing is there, and nothing is paid for."""
+GIVEN_UP: Final = ENDED | {InstanceState.TERMINATING}
+"""An agent that joins now is refused."""
 
 
 class EndCause(enum.StrEnum):
@@ -184,3 +193,31 @@ def chain_of(queue: QueueName | None) -> tuple[QueueName | None, ...]:
         return (None,)
     parts = queue.split(".")
     return (None, *(QueueName(".".join(parts[: n + 1])) for n in range(len(parts))))
+
+
+def cluster_of(instance: InstanceId) -> ClusterName:
+    """The cluster that an instance joins as; its only node has the same name."""
+    return ClusterName(f"{CLUSTER_PREFIX}{instance}")
+
+
+def node_of(offer: Offer, cluster: ClusterName) -> NodeInventory:
+    """What an instance of an offer will say of itself, as far as the offer tells."""
+    devices = tuple(Device(index, offer.kind, memory_bytes=0) for index in range(offer.devices))
+    return NodeInventory(
+        str(cluster), offer.cpu_milli, offer.memory_bytes, devices=devices if offer.kind else ()
+    )
+
+
+def rental_of(instance: Instance, *, ready_at: float, give_up_at: float) -> Rental:
+    """An instance as placement is told of it. `ready_at`: what was expected."""
+    return Rental(
+        instance.id,
+        instance.cluster,
+        instance.state,
+        instance.offer,
+        jobs=instance.jobs,
+        queue=instance.queue,
+        ready_at=instance.ready_at or ready_at,
+        give_up_at=give_up_at,
+        stop_at=instance.stop_at,
+    )

@@ -7,13 +7,19 @@ instances by ascending number, clusters by name.
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from atoll.core.model.burst import BurstPolicy, Instance, InstanceId, Offer
 from atoll.core.model.burst_wants import BurstDecision, Want
 from atoll.core.model.ids import ClusterName, Epoch, JobId, QueueName, ShardId
 from atoll.ports.store.bookings import LoopFence
 from atoll.ports.store.common import Change
+
+TO_END_S: Final = 900.0
+"""So much of its price is held back of a month's budget for each instance that is bound: the time
+in which it can be ended, with what runs on it."""
+
+LEDGER_KEPT_S: Final = 366 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +145,8 @@ class BurstTx(Protocol):
         """Bind `rate` (an hour) for a queue and all above it, or say why not.
 
         By conditional updates: refused when the rate of what is bound would be above `per_hour`,
-        or when what was spent this month, `ahead`, and what everything that is bound costs until
-        it can be ended would be above `per_month`. Nothing is bound then.
+        or when what was spent this month (what runs and is not counted yet included), `ahead`,
+        and TO_END_S of everything that is bound would be above `per_month`. Nothing is bound then.
         """
         ...
 
@@ -149,7 +155,10 @@ class BurstTx(Protocol):
         ...
 
     async def add_instances(self, new: Sequence[NewInstance]) -> list[Instance]:
-        """Insert with fresh numbers, each with its cluster (BOOTING) and the node of its offer."""
+        """Insert with fresh numbers, each with its cluster (BOOTING) and the node of its offer.
+
+        Says itself what changed, as `update_instances`, `put_policy` and `put_offers` do.
+        """
         ...
 
     async def lock_instances(self, ids: Iterable[InstanceId]) -> dict[InstanceId, Instance]:
@@ -187,7 +196,7 @@ class BurstTx(Protocol):
         ...
 
     async def changed(self, changes: Sequence[Change]) -> None:
-        """Say what this transaction changed, for the loops that follow."""
+        """Say what else changed. INSTANCES without a number: what may be rented."""
         ...
 
 
@@ -274,5 +283,9 @@ class BurstStore(Protocol):
         ...
 
     async def prune(self, *, before: float, limit: int = 1000) -> int:
-        """Delete ended instances, decisions and requests older than `before`; how many rows."""
+        """Delete ended instances, decisions and requests older than `before`; how many rows.
+
+        An instance goes with its cluster, once placement has forgotten that. The ledger is kept
+        for LEDGER_KEPT_S longer.
+        """
         ...

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from atoll.core.model.booking import OccurrenceId, Owners, Window
 from atoll.core.model.burst import BurstPolicy, Offer, Rental
+from atoll.core.model.burst_wants import Want
 from atoll.core.model.ids import AttemptId, ClusterName, Epoch, JobId, NodeId, QueueName, ShardId
 from atoll.core.model.inventory import Avoidance, Cluster, ClusterState, Node
 from atoll.core.model.job import Attempt, Queue
@@ -144,6 +145,10 @@ class PlacementTx(LiveRows, Protocol):
 
     async def put_forecasts(self, shard: ShardId, record: str) -> None:
         """Replace the record of how forecasts held; JSON."""
+        ...
+
+    async def put_wants(self, shard: ShardId, wants: Sequence[Want]) -> None:
+        """Replace what the shard's queued jobs want of rented capacity, in the queue's order."""
         ...
 
     async def suspect_nodes(self, nodes: Sequence[tuple[NodeId, int]]) -> None:

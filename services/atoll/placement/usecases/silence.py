@@ -7,9 +7,18 @@ not start it anew.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Final
 
 from atoll.core.model.ids import ClusterName
 from atoll.core.model.inventory import Cluster, ClusterState
+
+
+NOT_LISTENED_TO: Final = frozenset({
+    ClusterState.BOOTING,
+    ClusterState.RETIRED,
+    ClusterState.QUARANTINED,
+})
+"""They have not joined, or never answer again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +74,7 @@ class SilenceWatch:
         return min(passed, self.limits.longest_step_s) if counts else 0.0
 
     def _judge(self, cluster: Cluster, step: float) -> Verdict | None:
-        if cluster.state in (ClusterState.RETIRED, ClusterState.QUARANTINED):
+        if cluster.state in NOT_LISTENED_TO:
             return None
         heard = self._heard.setdefault(
             cluster.name, _Heard(cluster.last_seen, silent_s=cluster.silent_s)
