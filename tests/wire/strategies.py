@@ -88,6 +88,8 @@ specs = st.builds(
     retries=st.integers(0, 100),
     grace_s=st.floats(0.5, 1000),
     reservation=st.just("") | names,
+    burst=st.booleans(),
+    burst_max_cost=st.integers(0, 2**40),
 )
 
 grants = st.builds(

@@ -19,6 +19,8 @@ from atoll.wire.shape import pairs, shape_from_proto, shape_to_proto
 from atoll.wire.wishes import (
     anti_affinity_from_proto,
     anti_affinity_to_proto,
+    burst_allowed,
+    burst_to_proto,
     checkpoint_from_proto,
     checkpoint_to_proto,
     elastic_from_proto,
@@ -66,6 +68,7 @@ def spec_to_proto(spec: JobSpec, *, secrets: bool = False) -> common_pb2.JobSpec
         anti_affinity=anti_affinity_to_proto(spec.anti_affinity),
         preempts=None if spec.preempts else False,
         reservation=spec.reservation,
+        burst=burst_to_proto(allow=spec.burst, max_cost=spec.burst_max_cost),
     )
 
 
@@ -110,6 +113,8 @@ def spec_from_proto(
         retries=proto.retries,
         grace_s=proto.grace_s or DEFAULT_GRACE_S,
         reservation=proto.reservation,
+        burst=burst_allowed(proto.burst),
+        burst_max_cost=proto.burst.max_cost,
     )
 
 

@@ -5,8 +5,18 @@ from typing import Final
 
 from atoll.api.common.v1 import common_pb2 as pb
 from atoll.client.spec.fields import NOT, JobRef
-from atoll.client.spec.models import Alternative, Elastic, Gang, Group, Resources, Spec, Spread
+from atoll.client.spec.models import (
+    Alternative,
+    Burst,
+    Elastic,
+    Gang,
+    Group,
+    Resources,
+    Spec,
+    Spread,
+)
 from atoll.core.model.resources import ANY_KIND, DeviceRequest
+from atoll.wire.wishes import burst_to_proto
 
 DEFAULT_CPU_MILLI: Final = 1000
 DEFAULT_MEMORY_BYTES: Final = 1 << 30
@@ -41,6 +51,7 @@ def to_proto(spec: Spec, *, now: float) -> pb.JobSpec:
         preempts=None if spec.preempts else False,
         restart_cost_s=spec.restart_cost or 0.0,
         reservation=spec.reservation,
+        burst=_burst(spec.burst),
     )
 
 
@@ -48,6 +59,12 @@ def _elastic(wish: Elastic | None) -> pb.Elastic | None:
     if wish is None:
         return None
     return pb.Elastic(throughput=wish.throughput, work=wish.work, rescale_cost_s=wish.rescale_cost)
+
+
+def _burst(wish: Burst | None) -> pb.Burst | None:
+    if wish is None:
+        return None
+    return burst_to_proto(allow=wish.allow, max_cost=wish.max_cost or 0)
 
 
 def _only_group(spec: Spec) -> Group:

@@ -147,6 +147,11 @@ Variable = Annotated[
 Cpus = Annotated[int, BeforeValidator(quantities.cpu_milli), WithJsonSchema(_AMOUNT)]
 Bytes = Annotated[int, BeforeValidator(quantities.memory_bytes), WithJsonSchema({"type": "string"})]
 Seconds = Annotated[float, BeforeValidator(quantities.duration_s), WithJsonSchema(_AMOUNT)]
+Dollars = Annotated[
+    int,
+    BeforeValidator(quantities.cost_micros),
+    WithJsonSchema({"type": ["string", "number"], "exclusiveMinimum": 0}),
+]
 Sizes = Annotated[
     dict[int, float],
     BeforeValidator(_sizes),

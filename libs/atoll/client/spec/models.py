@@ -15,6 +15,7 @@ from atoll.client.spec.fields import (
     Count,
     Cpus,
     Dependencies,
+    Dollars,
     LabelWish,
     Name,
     NotYet,
@@ -37,7 +38,7 @@ from atoll.core.model.validate import (
     MOST_SHAPES,
 )
 
-NOT_YET: Final = ("image", "mounts", "workdir", "burst")
+NOT_YET: Final = ("image", "mounts", "workdir")
 
 
 def _anti_affinity(value: object) -> object:
@@ -153,6 +154,15 @@ class Elastic(Strict):
     """Nothing is done for so long after each change of size; 30 s when left out."""
 
 
+class Burst(Strict):
+    """What the job says of rented capacity; its queue's policy is narrowed, never widened."""
+
+    allow: Annotated[bool, Field(strict=True)] = True
+    """False: it waits for capacity that is not rented."""
+    max_cost: Dollars | None = None
+    """Dollars that renting for it may cost at most, such as `12.50` or `$12.50`."""
+
+
 class Spec(Strict):
     """One job."""
 
@@ -214,6 +224,8 @@ class Spec(Strict):
     """How a run is told to save its work before it is stopped."""
     reservation: Text = ""
     """Name of a booking: the job runs in its windows only."""
+    burst: Burst | None = None
+    """Whether it may run on rented capacity; as its queue may when left out."""
     on_lost: Literal["hold", "requeue"] = "hold"
     """When the cluster falls silent: wait for it, or run elsewhere."""
     retries: Annotated[int, Field(strict=True, ge=0, le=MOST_RETRIES)] = 0
@@ -221,4 +233,3 @@ class Spec(Strict):
     image: NotYet = None
     mounts: NotYet = None
     workdir: NotYet = None
-    burst: NotYet = None

@@ -9,8 +9,9 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
+from atoll.core.model.burst import MICROS
 from atoll.core.model.validate_shape import MOST_CPU_MILLI, MOST_MEMORY_BYTES
-from atoll.core.model.validate_wishes import MOST_SECONDS
+from atoll.core.model.validate_wishes import MOST_MICROS, MOST_SECONDS
 
 _NUMBER: Final = re.compile(r"\d{1,18}(\.\d{1,9})?")
 _UNITS: Final = {
@@ -73,6 +74,28 @@ def duration_s(value: object) -> float:
     if seconds > MOST_SECONDS:
         raise ValueError("is more than ten years")
     return float(seconds)
+
+
+def cost_micros(value: object) -> int:
+    """`12.50` or `$12.50`, in micro-dollars; more than nothing."""
+    if not (micros := micro_dollars(value)):
+        raise ValueError("must be more than 0; `allow: false` rents nothing")
+    return micros
+
+
+def micro_dollars(value: object) -> int:
+    """`12.50`, `$12.50` or `1,200`, in micro-dollars, exactly; 0 is an amount too."""
+    text = _text(value).replace("$", "", 1).replace(",", "").replace(" ", "")
+    if text.startswith("-"):
+        raise ValueError("is less than nothing")
+    if not _NUMBER.fullmatch(text):
+        raise ValueError(f"`{text[:40]}` is no amount of dollars; write 12.50 or $12.50")
+    micros = Decimal(text) * MICROS
+    if micros != int(micros):
+        raise ValueError("the smallest step is $0.000001")
+    if micros > MOST_MICROS:
+        raise ValueError(f"is more than ${MOST_MICROS // MICROS:,}")
+    return int(micros)
 
 
 def begin(value: object) -> Begin:

@@ -15,6 +15,7 @@ def broken_rules(spec: Spec) -> Iterator[tuple[Path, FieldViolation]]:
     for path, message in (
         *_about_work(spec),
         *_about_time(spec),
+        *_about_renting(spec),
         *_about_lists(spec),
         *_about_resources(spec),
     ):
@@ -62,6 +63,11 @@ def _about_time(spec: Spec) -> Iterator[Found]:
                 ("elastic", "throughput"),
                 f"{size} is not within the gang's {gang.min} to {gang.max}",
             )
+
+
+def _about_renting(spec: Spec) -> Iterator[Found]:
+    if spec.burst is not None and not spec.burst.allow and spec.burst.max_cost:
+        yield ("burst", "max_cost"), "nothing is rented for it (allow: false), so leave it out"
 
 
 def _about_size(tasks: Spec | Group, path: Path) -> Iterator[Found]:

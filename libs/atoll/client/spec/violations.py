@@ -11,6 +11,7 @@ from atoll.client.spec.models import (
     NOT_YET,
     Alternative,
     AntiAffinity,
+    Burst,
     Checkpoint,
     Elastic,
     Gang,
@@ -27,6 +28,7 @@ _MODELS: Final[Mapping[str, type[BaseModel]]] = {
     "": Spec,
     "anti_affinity": AntiAffinity,
     "any_of": Alternative,
+    "burst": Burst,
     "checkpoint": Checkpoint,
     "elastic": Elastic,
     "gang": Gang,
@@ -61,7 +63,7 @@ _SYNONYMS: Final = {
     "timeout": "time_limit",
     "walltime": "time_limit",
 }
-_PLACES: Final = ("checkpoint", "gang", "topology", "resources", "")
+_PLACES: Final = ("burst", "checkpoint", "gang", "topology", "resources", "")
 
 
 def violations_of(error: ValidationError) -> Iterator[tuple[Path, FieldViolation]]:

@@ -19,6 +19,8 @@ MOST_GRACE_S: Final = 86_400
 MOST_UNIX_S: Final = 253_402_300_799  # the end of the year 9999
 MOST_SIZES: Final = 1_024
 MOST_WORK: Final = 1e18
+MOST_MICROS: Final = 10_000_000 * 1_000_000
+"""Micro-dollars that anybody may mean; more is a slip."""
 
 
 def check_wishes(faults: Faults, dot: str, spec: JobSpec) -> None:
@@ -28,6 +30,7 @@ def check_wishes(faults: Faults, dot: str, spec: JobSpec) -> None:
     faults.number(f"{dot}deadline_at", spec.deadline_at, least=0, most=MOST_UNIX_S)
     faults.number(f"{dot}grace_s", spec.grace_s, least=0, most=MOST_GRACE_S)
     faults.number(f"{dot}restart_cost_s", spec.restart_cost_s, least=0, most=MOST_SECONDS)
+    faults.number(f"{dot}burst.max_cost", spec.burst_max_cost, least=0, most=MOST_MICROS)
     if spec.reservation:
         check_job_name(faults, f"{dot}reservation", spec.reservation)
     if spec.topology is not None:
