@@ -21,11 +21,12 @@ from atoll.core.model.plan import GangPlacement, Nomination, Resize, run_facts, 
 from atoll.core.state.ledger import Holding
 from atoll.core.state.world import World
 from atoll.placement.usecases.bookings import MarkBook
+from atoll.placement.usecases.boots import BootBook
 from atoll.placement.usecases.commit import Placed
 from atoll.placement.usecases.dependencies import Dependencies, Settled
 from atoll.placement.usecases.foresight import runs_of
 from atoll.placement.usecases.newcomers import Newcomers
-from atoll.placement.usecases.rejections import Rejection
+from atoll.placement.usecases.rejections import Rejection, rejections_of
 from atoll.placement.usecases.sizes import SizeBook
 from atoll.ports.store.placement import AttemptView, JobView, ShardDelta
 
@@ -74,6 +75,7 @@ class LeaderMemory:
     newcomers: Newcomers = field(default_factory=Newcomers)
     sizes: SizeBook = field(default_factory=SizeBook)
     marks: MarkBook = field(default_factory=MarkBook)
+    boots: BootBook = field(default_factory=BootBook)
     promised: set[AttemptId] = field(default_factory=set)
     """Live attempts of jobs whose deadline was guaranteed."""
     _held: set[JobId] = field(default_factory=set)
@@ -92,6 +94,7 @@ class LeaderMemory:
         self._absorb_ended(delta.attempts, absorbed)
         self._absorb_live(delta.attempts, now=now)
         self._absorb_jobs(delta.jobs, absorbed)
+        self.boots.absorb(delta.attempts, self.world)
         if delta.nominations:
             self._held = {nomination.job for nomination in delta.nominations}
             self.world.set_nominations(delta.nominations)
@@ -212,7 +215,7 @@ class LeaderMemory:
         self.world.run_times.note(runs_of([v for v in ended if v.attempt.id in self.live]))
         self.ended([v.attempt.id for v in ended])
         for view in ended:
-            absorbed.rejections.extend(_rejections(view))
+            absorbed.rejections.extend(rejections_of(view))
 
     def _absorb_live(self, views: Sequence[AttemptView], *, now: float) -> None:
         alive = [v for v in views if v.attempt.state not in TERMINAL_ATTEMPT]
@@ -275,22 +278,3 @@ def _live(placement: GangPlacement) -> Live:
         shape_key(placement.request),
         requeue_on_lost=placement.request.needs_guard,
     )
-
-
-def _rejections(view: AttemptView) -> list[Rejection]:
-    attempt = view.attempt
-    if attempt.state is AttemptState.REJECTED:
-        return [
-            Rejection(
-                attempt.cluster,
-                view.shape_key,
-                view.suspects,
-                inventory_number=view.rejected_inventory,
-                attempt=attempt.id,
-            )
-        ]
-    # Nobody answered in time: whatever the shape, that is about the cluster.
-    unanswered = attempt.cause is StopCause.BIND_DEADLINE
-    if unanswered and attempt.state in (AttemptState.STOPPED, AttemptState.VOID):
-        return [Rejection(attempt.cluster, "", attempt=attempt.id)]
-    return []

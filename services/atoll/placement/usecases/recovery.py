@@ -61,6 +61,7 @@ async def resume(
     leader.foresight.restore(delta.forecasts)
     past = await store.past_attempts(fence.shard, most=PAST_RUNS)
     leader.memory.world.run_times.note(runs_of(past))
+    leader.memory.boots.absorb(past[::-1], leader.memory.world)
     # A large fleet takes a while; heartbeats and health checks go on meanwhile.
     absorbed = await asyncio.to_thread(leader.memory.absorb, delta, now=now)
     leader.memory.newcomers.drop_older(clock.now() - OLD_AFTER_S)

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 from atoll.core.model.ids import AttemptId, ClusterName, NodeId
 from atoll.core.model.inventory import Avoidance
+from atoll.core.model.lifecycle import AttemptState, StopCause
+from atoll.ports.store.placement import AttemptView
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,26 @@ class RejectionBook:
         if count <= free:
             return 0.0
         return min(self.rules.base_s * 2.0 ** (count - free - 1), self.rules.longest_s)
+
+
+def rejections_of(view: AttemptView) -> list[Rejection]:
+    """What an ended attempt says against where it was."""
+    attempt = view.attempt
+    if attempt.state is AttemptState.REJECTED:
+        return [
+            Rejection(
+                attempt.cluster,
+                view.shape_key,
+                view.suspects,
+                inventory_number=view.rejected_inventory,
+                attempt=attempt.id,
+            )
+        ]
+    # Nobody answered in time: whatever the shape, that is about the cluster.
+    unanswered = attempt.cause is StopCause.BIND_DEADLINE
+    if unanswered and attempt.state in (AttemptState.STOPPED, AttemptState.VOID):
+        return [Rejection(attempt.cluster, "", attempt=attempt.id)]
+    return []
 
 
 def _keys(rejection: Rejection) -> list[_Key]:
