@@ -30,6 +30,7 @@ def atoll(
 ) -> Atoll:
     monkeypatch.setenv("ATOLL_ENDPOINT", server.address)
     monkeypatch.setenv("ATOLL_PLACEMENT", server.address)
+    monkeypatch.setenv("ATOLL_BURST", server.address)
 
     def call(*words: str) -> Done:
         capfdbinary.readouterr()

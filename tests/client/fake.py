@@ -1,14 +1,16 @@
 # ruff: noqa: N802 - the methods have the names of the proto
-"""The two services over a World, on one port of loopback."""
+"""The services over a World, on one port of loopback."""
 
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 
+from atoll.api.burst.v1 import burst_pb2_grpc
 from atoll.api.placement.v1 import placement_pb2, placement_pb2_grpc
 from atoll.api.submission.v1 import submission_pb2 as pb
 from atoll.api.submission.v1 import submission_pb2_grpc
 from atoll.core.model.errors import ErrorCode, NotFound, Unavailable
+from tests.client.fake_burst import FakeBurst
 from tests.client.fake_jobs import FakeJobs
 from tests.client.world import Context, World, refuse
 
@@ -170,7 +172,7 @@ class FakePlacement(placement_pb2_grpc.PlacementServiceServicer):
 
 
 class Server:
-    """Both services on one port of loopback."""
+    """All services on one port of loopback."""
 
     def __init__(self, world: World, credentials: grpc.ServerCredentials | None = None) -> None:
         self.world = world
@@ -181,6 +183,7 @@ class Server:
         placement_pb2_grpc.add_PlacementServiceServicer_to_server(
             FakePlacement(world), self._server
         )
+        burst_pb2_grpc.add_BurstServiceServicer_to_server(FakeBurst(world), self._server)
         port = (
             self._server.add_secure_port("127.0.0.1:0", credentials)
             if credentials

@@ -16,7 +16,14 @@ from tests.client.world import World
 def clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ATOLL_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setenv("ATOLL_CONFIG", str(tmp_path / "config.yaml"))
-    for name in ("ATOLL_ENDPOINT", "ATOLL_PLACEMENT", "ATOLL_NAME", "ATOLL_TLS", "ATOLL_TENANT"):
+    for name in (
+        "ATOLL_ENDPOINT",
+        "ATOLL_PLACEMENT",
+        "ATOLL_BURST",
+        "ATOLL_NAME",
+        "ATOLL_TLS",
+        "ATOLL_TENANT",
+    ):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -35,7 +42,11 @@ def server(world: World) -> Iterator[Server]:
 @pytest.fixture
 def config(server: Server) -> ClientConfig:
     return ClientConfig(
-        endpoint=server.address, placement=(server.address,), principal="tester", timeout_s=10.0
+        endpoint=server.address,
+        placement=(server.address,),
+        burst=(server.address,),
+        principal="tester",
+        timeout_s=10.0,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import grpc
 
+from atoll.api.burst.v1 import burst_pb2
 from atoll.api.common.v1 import common_pb2 as common
 from atoll.api.events.v1 import events_pb2 as events
 from atoll.api.placement.v1 import placement_pb2
@@ -29,6 +30,41 @@ def refuse(context: Context, error: DomainError) -> Any:
     context.set_trailing_metadata(((STATUS_KEY, status.SerializeToString()),))
     context.abort(code, error.message)
     raise AssertionError("abort raises")
+
+
+@dataclass
+class Rented:
+    """What the fake burst service knows and says."""
+
+    policies: dict[str, burst_pb2.BurstPolicy] = field(default_factory=dict)
+    instances: dict[int, burst_pb2.Instance] = field(default_factory=dict)
+    requests: dict[str, list[int]] = field(default_factory=dict)
+    offers: list[burst_pb2.Offer] = field(default_factory=list)
+    series: list[burst_pb2.Series] = field(default_factory=list)
+    status: burst_pb2.GetBurstStatusResponse = field(
+        default_factory=burst_pb2.GetBurstStatusResponse
+    )
+    spend: burst_pb2.GetSpendResponse = field(default_factory=burst_pb2.GetSpendResponse)
+    explanation: burst_pb2.ExplainBurstResponse = field(
+        default_factory=burst_pb2.ExplainBurstResponse
+    )
+    asked: list[Any] = field(default_factory=list)
+
+    def rent(self, request: burst_pb2.RequestCapacityRequest) -> int:
+        """One instance more."""
+        number = len(self.instances) + 1
+        offer = next(o for o in self.offers if request.offer in ("", o.key))
+        self.instances[number] = burst_pb2.Instance(
+            id=number,
+            offer=offer,
+            state=burst_pb2.INSTANCE_STATE_REQUESTED,
+            cluster=f"burst-{number}",
+            queue=request.queue,
+            why=request.why or "asked for by hand",
+            requested_at=1.0,
+            cause="NONE",
+        )
+        return number
 
 
 @dataclass
@@ -56,6 +92,7 @@ class World:
     priorities: dict[int, placement_pb2.GetPriorityResponse] = field(default_factory=dict)
     waits: list[placement_pb2.Wait] = field(default_factory=list)
     forgotten: list[str] = field(default_factory=list)
+    burst: Rented = field(default_factory=Rented)
     leader: str = ""
     """Address to name in place of answering; empty: this one leads."""
     expired: set[str] = field(default_factory=set)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias, overload
 from atoll.adapters.system import SystemClock, SystemIds
 from atoll.api.submission.v1 import submission_pb2 as submission
 from atoll.client import calls, reading, scheduling
+from atoll.client.aio_bursting import AsyncBurst
 from atoll.client.aio_job import AsyncJob
 from atoll.client.aio_operating import AsyncOperations
 from atoll.client.aio_reserving import AsyncReservations
@@ -44,6 +45,8 @@ class AsyncClient(AsyncOperations):
         super().__init__(AsyncTransport(self.config))
         self.reservations = AsyncReservations(self._transport)
         """Bookings."""
+        self.burst = AsyncBurst(self._transport)
+        """Rented capacity."""
 
     async def __aenter__(self) -> Self:
         return self

@@ -20,6 +20,7 @@ from atoll.wire.job import state_to_proto
 SUBMISSION: Final = "atoll.api.submission.v1.SubmissionService"
 PLACEMENT: Final = "atoll.api.placement.v1.PlacementService"
 RESERVATION: Final = "atoll.api.reservation.v1.ReservationService"
+BURST: Final = "atoll.api.burst.v1.BurstService"
 
 ReplyT = TypeVar("ReplyT", bound=Message)
 OutT = TypeVar("OutT")

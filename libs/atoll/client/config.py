@@ -19,12 +19,14 @@ TlsMode = Literal["auto", "on", "off"]
 DEFAULT_ENDPOINT: Final = "127.0.0.1:7070"
 DEFAULT_PLACEMENT: Final = "127.0.0.1:7072"
 DEFAULT_RESERVATION: Final = "127.0.0.1:7076"
+DEFAULT_BURST: Final = "127.0.0.1:7078"
 SECTION: Final = "client"
 DEFAULTS: Final = Endpoints(
     DEFAULT_NAME,
     DEFAULT_ENDPOINT,
     placement=(DEFAULT_PLACEMENT,),
     reservation=(DEFAULT_RESERVATION,),
+    burst=(DEFAULT_BURST,),
 )
 
 
@@ -38,6 +40,8 @@ class ClientConfig:
     """Replicas of PlacementService, in any order."""
     reservation: tuple[str, ...] = ()
     """Replicas of ReservationService, in any order."""
+    burst: tuple[str, ...] = ()
+    """Replicas of BurstService, in any order."""
     name: str = DEFAULT_NAME
     """Of the control plane on this machine to look for."""
     tls: TlsMode = "auto"
@@ -151,12 +155,13 @@ def _local(name: str, *, has_endpoint: bool) -> Found:
         "endpoint": (found.submission, origin),
         "placement": (found.placement, origin),
         "reservation": (found.reservation, origin),
+        "burst": (found.burst, origin),
     }
 
 
 def _converted(key: str, value: object, origin: str) -> object:
     match key:
-        case "placement" | "reservation":
+        case "placement" | "reservation" | "burst":
             return tuple(_addresses(value))
         case "timeout_s":
             return _seconds(value, origin)

@@ -13,6 +13,7 @@ from typing import Any, Final, Self
 
 DEFAULT_NAME: Final = "default"
 FILE_NAME: Final = "endpoints.json"
+_REPLICAS: Final = ("placement", "reservation", "burst")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class Endpoints:
     submission: str
     placement: tuple[str, ...] = ()
     reservation: tuple[str, ...] = ()
+    burst: tuple[str, ...] = ()
     dispatch: str = ""
     metrics: Mapping[str, str] = field(default_factory=dict)
     """Address of the metrics by service."""
@@ -34,7 +36,7 @@ class Endpoints:
         """From the file's content; keys that this version does not know are left out."""
         known = {item.name for item in fields(cls)}
         chosen = {key: value for key, value in values.items() if key in known}
-        lists = {key: tuple(chosen.get(key, ())) for key in ("placement", "reservation")}
+        lists = {key: tuple(chosen.get(key, ())) for key in _REPLICAS}
         return cls(**chosen | lists)
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
+from atoll.client.calls import BURST, PLACEMENT, RESERVATION, SUBMISSION
+from atoll.client.config import ClientConfig
 from atoll.core.model.errors import ErrorCode, Unavailable
 
 TRIES: Final = 5
@@ -56,13 +58,12 @@ class Targets:
         return named
 
 
-def targets_of(
-    endpoint: str, placement: Sequence[str], reservation: Sequence[str]
-) -> tuple[Targets, Targets, Targets]:
-    """Replicas of SubmissionService (comma separated), PlacementService, ReservationService."""
-    replicas = [text for part in endpoint.split(",") if (text := part.strip())]
-    return (
-        Targets(replicas, setting="ATOLL_ENDPOINT"),
-        Targets(placement, setting="ATOLL_PLACEMENT"),
-        Targets(reservation, setting="ATOLL_RESERVATION"),
-    )
+def targets_of(config: ClientConfig) -> dict[str, Targets]:
+    """Whom to ask, by service; several replicas of SubmissionService are comma separated."""
+    replicas = [text for part in config.endpoint.split(",") if (text := part.strip())]
+    return {
+        SUBMISSION: Targets(replicas, setting="ATOLL_ENDPOINT"),
+        PLACEMENT: Targets(config.placement, setting="ATOLL_PLACEMENT"),
+        RESERVATION: Targets(config.reservation, setting="ATOLL_RESERVATION"),
+        BURST: Targets(config.burst, setting="ATOLL_BURST"),
+    }

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias, overload
 from atoll.adapters.system import SystemClock, SystemIds
 from atoll.api.submission.v1 import submission_pb2 as submission
 from atoll.client import calls, reading, scheduling
+from atoll.client.bursting import Burst
 from atoll.client.config import ClientConfig, load_config
 from atoll.client.job import Job
 from atoll.client.operating import PAGE_SIZE, Operations
@@ -42,6 +43,8 @@ class Client(Operations):
         super().__init__(Transport(self.config))
         self.reservations = Reservations(self._transport)
         """Bookings."""
+        self.burst = Burst(self._transport)
+        """Rented capacity."""
 
     def __enter__(self) -> Self:
         return self

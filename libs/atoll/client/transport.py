@@ -8,7 +8,7 @@ import grpc
 from google.protobuf.message import Message
 
 from atoll.adapters.system import SystemIds
-from atoll.client.calls import PLACEMENT, RESERVATION, SUBMISSION, Call
+from atoll.client.calls import Call
 from atoll.client.channel import credentials, metadata, options
 from atoll.client.config import ClientConfig
 from atoll.client.errors import refusal
@@ -27,14 +27,7 @@ class Transport:
         self._ids = SystemIds()
         self._lock = threading.Lock()
         self._channels: dict[str, grpc.Channel] = {}
-        submission, placement, reservation = targets_of(
-            config.endpoint, config.placement, config.reservation
-        )
-        self._targets = {
-            SUBMISSION: submission,
-            PLACEMENT: placement,
-            RESERVATION: reservation,
-        }
+        self._targets = targets_of(config)
 
     def run(self, call: Call[ReplyT, OutT]) -> OutT:
         """The answer; what may be repeated is repeated when it could not be delivered."""
