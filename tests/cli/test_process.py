@@ -23,10 +23,12 @@ def environment(server: Server) -> dict[str, str]:
     return {**os.environ, "ATOLL_ENDPOINT": server.address, "ATOLL_PLACEMENT": server.address}
 
 
-def ended(environment: dict[str, str], *words: str) -> "subprocess.CompletedProcess[str]":
+def ended(
+    environment: dict[str, str], *words: str, given: str = ""
+) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [*COMMAND, *words], env=environment, capture_output=True, text=True, timeout=WITHIN_S,
-        check=False,
+        check=False, input=given,
     )  # fmt: skip
 
 
@@ -53,6 +55,18 @@ def play(world: World, job_id: int) -> None:
     world.start(job_id)
     world.write(job_id, b"hello\n")
     world.end(job_id, 7)
+
+
+def test_a_hyphen_is_standard_input(environment: dict[str, str], world: World) -> None:
+    done = ended(environment, "submit", "-", given="run: hostname")
+    assert (done.returncode, done.stdout) == (0, "1\n")
+    assert world.jobs[1].spec.groups[0].run == "hostname"
+
+
+def test_a_wrong_option_names_the_page_of_its_command(environment: dict[str, str]) -> None:
+    done = ended(environment, "resv", "create", "exam", "--for", "1h")
+    assert done.returncode == 2
+    assert done.stderr.endswith("see `atoll resv create --help`\n")
 
 
 def test_version_and_help_load_no_library() -> None:

@@ -11,6 +11,9 @@ from atoll.cli import exits, failures
 from atoll.cli.table import COMMANDS, SUMMARY
 
 COMMAND_OPTION = "--command"
+STDIN = "/dev/stdin"
+"""What `-` becomes: a single hyphen is taken for an option that nobody knows."""
+_READ_FILES = ("submit", "plan", "resv import")
 _TAKE_COMMANDS = ("run", "submit", "plan")
 
 
@@ -19,7 +22,7 @@ def invoke(words: Sequence[str]) -> int:
     # gRPC's own log would stand between our lines; what it has to say is in the errors.
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     try:
-        return _called(build(), with_command(words))
+        return _called(build(), with_stdin(with_command(words)))
     except BrokenPipeError:
         # Who read our output has enough of it: `atoll ls | head`.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -65,12 +68,20 @@ def with_command(words: Sequence[str]) -> list[str]:
     return [*words[:cut], f"{COMMAND_OPTION}={script}"]
 
 
+def with_stdin(words: list[str]) -> list[str]:
+    """Turns `-` into a file, for commands that read one."""
+    if not words or " ".join(words[: 1 + (words[0] == "resv")]) not in _READ_FILES:
+        return words
+    return [STDIN if word == "-" else word for word in words]
+
+
 def _called(app: App, words: list[str]) -> int:
     try:
         result = app(words)
     except CycloptsError as error:
         command = _known_command(words)
-        return failures.usage(_told(error, command), command)
+        deepest = " ".join(error.command_chain or ()) or command
+        return failures.usage(_told(error, command), deepest)
     return result if isinstance(result, int) else exits.OK
 
 

@@ -14,6 +14,7 @@ from atoll.core.model.reservation import (
     Displaced,
     Obstacle,
     Occurrence,
+    Part,
     Parts,
     What,
 )
@@ -64,8 +65,12 @@ def owners_text(owners: Owners) -> str:
 
 
 def place_text(parts: Parts) -> str:
-    """`west: n1, n2 and 6 more`; `-` for nowhere."""
-    return "; ".join(f"{p.cluster}: {_nodes_text(p.shares)}" for p in parts if p.shares) or "-"
+    """`west: n1, n2 and 6 more`; `west` where nodes are not told; `-` for nowhere."""
+    return "; ".join(_part_text(part) for part in parts) or "-"
+
+
+def _part_text(part: Part) -> str:
+    return f"{part.cluster}: {_nodes_text(part.shares)}" if part.shares else str(part.cluster)
 
 
 def _nodes_text(shares: Iterable[NodeShare]) -> str:
@@ -82,8 +87,11 @@ def detail_lines(booking: BookingInfo) -> Iterator[str]:
     yield f"  books    {what_text(spec.what)}{_where(spec.what)}"
     yield f"  for      {owners_text(spec.owners)}"
     yield f"  repeats  {_repeat(booking)}"
-    yield f"  at end   {_at_end(booking)}"
-    yield f"  unused   {_unused(booking)}"
+    if spec.owners.nobody:
+        yield "  runs     nothing runs there meanwhile"
+    else:
+        yield f"  at end   {_at_end(booking)}"
+        yield f"  unused   {_unused(booking)}"
     if spec.priority or spec.override:
         yield f"  priority {spec.priority}{', overrides lower ones' if spec.override else ''}"
     if spec.charge:

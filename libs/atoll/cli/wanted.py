@@ -12,7 +12,7 @@ from atoll.cli.pairs import labels_of
 from atoll.client.spec import Spec, job_name, parse_spec, parse_text, read_spec_file
 from atoll.client.spec.reader import MOST_BYTES
 
-STDIN: Final = "-"
+STDIN: Final = "/dev/stdin"
 Words = Annotated[tuple[str, ...], Parameter(negative=())]
 
 
@@ -64,7 +64,7 @@ class Wanted:
         return spec.model_copy(update={"name": name})
 
     def of_file(self, path: str) -> list[Spec]:
-        """The specs of a file (`-`: standard input), each changed by what was given beside it."""
+        """The specs of a file, or of standard input, each changed by what was given beside it."""
         if path == STDIN:
             specs = parse_text(sys.stdin.buffer.read(MOST_BYTES + 1), name="stdin")
         else:

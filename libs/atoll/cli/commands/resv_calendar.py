@@ -125,7 +125,7 @@ def import_(
         output: How to print.
         connection: Where the control plane is.
     """
-    text = sys.stdin.read() if file == STDIO else Path(file).read_text(encoding="utf-8")
+    text = Path(file).read_text(encoding="utf-8")
     with connection.client() as client:
         events = client.reservations.import_ical(
             text, what=capacity.what(), priority=priority, validate_only=check
