@@ -1,45 +1,113 @@
-"""One decision of the broker: what to rent, what to drain, and why, by a ground alone."""
+"""One decision of the broker: what to rent, what to drain, and why, by a ground alone.
 
-from atoll.core.engine.burst.broker.candidates import rented
-from atoll.core.engine.burst.broker.ground import Deeds, Ground, Rent
-from atoll.core.engine.burst.broker.retry import fit_to_try
-from atoll.core.engine.burst.broker.rooms import Purse
-from atoll.core.engine.choice.worth import delay_cost, dollars, hour_of, in_words
-from atoll.core.model.burst_wants import BurstDecision, Want
+Jobs that wait use what is there or on its way; for the others an instance is rented where that
+saves more than it costs. What is foreseen asks for more; what has long been idle, what a policy
+forbids and what no budget bears is drained.
+"""
+
+from dataclasses import replace
+
+from atoll.core.engine.burst.broker.cover import covered
+from atoll.core.engine.burst.broker.forecast_rents import Held, PoolRent, forecast_rents
+from atoll.core.engine.burst.broker.ground import Deeds, Drain, Ground, Rent, Room
+from atoll.core.engine.burst.broker.idle_drains import idle_drains
+from atoll.core.engine.burst.broker.job_rents import JobRents, job_rents, tries_after
+from atoll.core.engine.burst.broker.memory import Memory, Pool, Turn
+from atoll.core.engine.burst.broker.need import belongs, pays_for, units_of
+from atoll.core.engine.burst.broker.over import above_budget, against_policy
+from atoll.core.engine.burst.broker.rooms import Purse, Rooms
+from atoll.core.engine.burst.broker.said import news
+from atoll.core.engine.burst.broker.stock import Stock
+from atoll.core.engine.burst.broker.words import job_terms, pool_terms, pool_why, rent_why
+from atoll.core.engine.burst.broker.zones import looked
+from atoll.core.engine.choice.worth import HOUR_S
+from atoll.core.model.burst import EndCause, InstanceState, chain_of
 
 
 def decide(ground: Ground) -> Deeds:
     """What is to be done now. The same ground gives the same deeds."""
-    purse = Purse(ground.budgets)
-    covered = {job for each in ground.instances for job in each.jobs}
-    rents = []
-    for want in ground.wants:
-        if want.job in covered or want.placed_on is not None:
-            continue
-        rent = _rent(ground, want)
-        if rent and purse.take(rent.queue, rate=rent.offer.price, ahead=rent.ahead):
-            rents.append(rent)
-    decisions = [
-        BurstDecision(ground.now, "rent", each.why, offer=each.offer.key, job=each.jobs[0])
-        for each in rents
-    ]
-    return Deeds(tuple(rents), decisions=tuple(decisions), memory=ground.memory)
-
-
-def _rent(ground: Ground, want: Want) -> Rent | None:
-    offers = fit_to_try(ground.offers, ground.setbacks, now=ground.now, options=ground.options)
-    found = [each for each in rented(want, offers, ground.policies, now=ground.now) if each.allowed]
-    if not found or not want.local_p50_at:
-        return None
-    best = found[0]
-    hour = hour_of(ground.policies, want.queue, want.asks)
-    saved = delay_cost(hour, now=best.start_at, until=want.local_p50_at)
-    if saved <= best.price:
-        return None
-    offer = next(each for each in offers if each.key == best.offer)
-    wait = in_words(want.local_p50_at - ground.now)
-    why = (
-        f"rented {best.offer} at {dollars(offer.price)}/h for job {want.job}: local start in "
-        f"{wait}, delay worth {dollars(saved)}, cost {dollars(best.price)}"
+    zones, looked_at = looked(ground)
+    over = against_policy(ground)
+    over += above_budget(ground, [each.instance for each in over])
+    gone = {each.instance for each in over}
+    stays = tuple(each for each in ground.instances if each.id not in gone)
+    left = replace(ground, instances=stays)
+    has = covered(left)
+    purse, stock = Purse(_with_reserve(ground)), Stock(ground)
+    wants = [each for each in ground.wants if each.job not in has]
+    found = job_rents(ground, wants, purse=purse, stock=stock, zones=zones)
+    planned = _planned(found)
+    pools, shorts = forecast_rents(left, planned, purse=purse, stock=stock)
+    idle = idle_drains(left, planned, taken=set(has.values()), gone=gone)
+    drains = (*over, *idle)
+    memory = Memory(
+        turns=_turns(ground, pools, drains),
+        tries=tries_after(ground, found),
+        zones=zones,
+        looked_at=looked_at,
     )
-    return Rent(offer, want.queue, (want.job,), best.price, why)
+    rents = (*_for_jobs(found), *_for_pools(pools))
+    decisions, memory = news(ground, found, pools, shorts=shorts, drains=drains, memory=memory)
+    return Deeds(rents, drains, decisions, memory)
+
+
+def _with_reserve(ground: Ground) -> Rooms:
+    """What runs is expected to go on for a while: that part of the month is not rented for."""
+    rooms = dict(ground.budgets)
+    for each in ground.instances:
+        goes_on = each.state not in {InstanceState.DRAINING, InstanceState.TERMINATING}
+        ahead = round(each.offer.price * ground.options.commitment_s / HOUR_S) if goes_on else 0
+        for queue in chain_of(each.queue):
+            room = rooms.get(queue)
+            if room is not None and room.month_left is not None:
+                rooms[queue] = Room(room.rate_left, room.month_left - ahead)
+    return rooms
+
+
+def _planned(found: JobRents) -> Held:
+    """Devices that are rented for jobs, by kind and payer."""
+    held: Held = {}
+    for load in found.loads:
+        offer, queue = found.offer_of(load), found.wants_of(load)[0].queue
+        held[offer.kind, queue] = held.get((offer.kind, queue), 0) + units_of(offer)
+    return held
+
+
+def _for_jobs(found: JobRents) -> list[Rent]:
+    gains = found.gains
+    if gains is None:
+        return []
+    return [
+        Rent(
+            found.offer_of(load),
+            gains.wants[load.wants[0]].queue,
+            tuple(want.job for want in found.wants_of(load)),
+            round(load.cost),
+            rent_why(gains, load),
+            job_terms(gains, load, load.wants[0]),
+        )
+        for load in found.loads
+    ]
+
+
+def _for_pools(pools: list[PoolRent]) -> list[Rent]:
+    return [
+        Rent(each.offer, each.need.pool.queue, (), each.ahead, pool_why(each), pool_terms(each))
+        for each in pools
+        for _ in range(each.count)
+    ]
+
+
+def _turns(ground: Ground, pools: list[PoolRent], drains: tuple[Drain, ...]) -> dict[Pool, Turn]:
+    """When pools that are foreseen last grew and shrank."""
+    idle = {each.instance for each in drains if each.cause is EndCause.IDLE}
+    shrunk = [each for each in ground.instances if each.id in idle]
+    grown = {each.need.pool for each in pools}
+    turns = {}
+    for pool in (Pool(each.kind, each.queue) for each in ground.outlooks):
+        turn = ground.memory.turns.get(pool, Turn())
+        rents = any(each.kind == pool.kind and pays_for(pool.queue, each.queue) for each in grown)
+        rented_at = ground.now if rents else turn.rented_at
+        drains_here = any(belongs(each, pool) for each in shrunk)
+        turns[pool] = Turn(rented_at, ground.now if drains_here else turn.drained_at)
+    return turns

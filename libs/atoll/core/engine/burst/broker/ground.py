@@ -30,6 +30,10 @@ class Use:
     """Attempts that are not ended."""
     held: int = 0
     """Jobs that it is held for."""
+    devices: int = 0
+    """Held by what runs there."""
+    left_s: float = 0.0
+    """For how long what runs there is expected to go on; 0: nobody knows, or it must not stop."""
 
 
 NO_USE = Use()
@@ -80,13 +84,22 @@ class Options:
     worst_ratio: float = 3.0
     """Of keep_alive.py."""
     least_keep_s: float = 60.0
-    """No idle instance is ended earlier."""
+    """No idle instance is ended earlier, unless a budget or a policy demands it."""
+    most_keep_s: float = 3600.0
+    """None is kept for longer that no forecast wants."""
     deadline_h: float = 24.0
     """A deadline missed is worth so many hours of delay of the job, or its work if that is more."""
     unknown_s: float = 3600.0
     """A wait that nobody can tell is expected to go on for as long as so far, and at least so."""
     again_s: float = 900.0
     """An offer that failed is not taken for so long, twice as long after each further failure."""
+    home_s: float = 3600.0
+    """What runs on an instance goes on in idle capacity of one's own if it is expected to last
+    for longer than this; 0: it stays where it is."""
+    late_s: float = 0.0
+    """A job that starts later than this after it was submitted is late; 0: that is no matter."""
+    late_share: float = 0.04
+    """Of the jobs so many may be late: those that are dearest to rent for."""
     egress: Mapping[str, int] = field(default_factory=dict)
     """By region: what moving a job's data there and back costs."""
     most_rents: int = 50
@@ -112,6 +125,10 @@ class Ground:
     """Past times from idle to the next use, by type_key."""
     setbacks: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """When instances of an offer failed to come or were taken back, by Offer.key (retry.py)."""
+    spare: Mapping[str, int] = field(default_factory=dict)
+    """Devices by kind that are idle, not rented, and that nobody waits for."""
+    came: int = 0
+    """Jobs that may burst and were submitted since the last decision, whether they wait or not."""
     memory: Memory = field(default_factory=Memory)
     options: Options = field(default_factory=Options)
 

@@ -57,6 +57,7 @@ def applied(instance: Instance, done: Step, seen: Seen | None, *, now: float) ->
         state=done.state,
         provider_id=seen.provider_id or instance.provider_id,
         created_at=instance.created_at or _created_at(seen, now),
+        stop_at=done.stop_at or instance.stop_at,
         drain_by=done.drain_by or instance.drain_by,
         cause=instance.cause if instance.cause is not EndCause.NONE else done.cause,
         message=done.why or instance.message,

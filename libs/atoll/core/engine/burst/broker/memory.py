@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from atoll.core.engine.burst.watch import Seen
 from atoll.core.model.ids import JobId, QueueName
 
 
@@ -37,6 +38,10 @@ class Memory:
     said: Mapping[JobId, str] = field(default_factory=dict)
     """Why nothing was rented for a job, as it was said last."""
     said_of: Mapping[Pool, str] = field(default_factory=dict)
+    zones: Mapping[str, Seen] = field(default_factory=dict)
+    """How spot capacity has come and gone, by Offer.key."""
+    looked_at: float = 0.0
+    """When that was last looked at."""
 
     def to_json(self) -> dict[str, Any]:
         """All of it, of plain values."""
@@ -45,6 +50,11 @@ class Memory:
             "tries": [[job, *tries] for job, tries in self.tries.items()],
             "said": [[job, code] for job, code in self.said.items()],
             "said_of": [[*pool, code] for pool, code in self.said_of.items()],
+            "zones": [
+                [key, seen.up, seen.run_s, seen.up_s, seen.seen_s]
+                for key, seen in self.zones.items()
+            ],
+            "looked_at": self.looked_at,
         }
 
 
@@ -55,4 +65,6 @@ def memory_from_json(kept: Mapping[str, Any]) -> Memory:
         {JobId(job): Tries(times, last) for job, times, last in kept["tries"]},
         {JobId(job): code for job, code in kept["said"]},
         {Pool(kind, queue): code for kind, queue, code in kept["said_of"]},
+        {key: Seen(*seen) for key, *seen in kept["zones"]},
+        float(kept["looked_at"]),
     )

@@ -1,0 +1,46 @@
+"""What can still be rented: offers that have not failed lately, less what is rented of them."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from atoll.core.engine.burst.broker.ground import Ground
+from atoll.core.engine.burst.broker.retry import fit_to_try
+from atoll.core.model.burst import Offer
+
+
+class Stock:
+    """Counts down while plans are made."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._offers = tuple(
+            fit_to_try(ground.offers, ground.setbacks, now=ground.now, options=ground.options)
+        )
+        self._taken = Counter(each.offer.key for each in ground.instances)
+        self.left = ground.options.most_rents
+        """Instances that may still be rented in this decision."""
+
+    def offers(self) -> Sequence[Offer]:
+        """Of which one more can be had."""
+        return [each for each in self._offers if self.has(each)] if self.left > 0 else []
+
+    def has(self, offer: Offer) -> bool:
+        """Whether one more can be had."""
+        return not offer.most or self._taken[offer.key] < offer.most
+
+    def take(self, offer: Offer) -> None:
+        """One is planned."""
+        self._taken[offer.key] += 1
+        self.left -= 1
+
+
+def narrowed(offers: Iterable[Offer]) -> list[Offer]:
+    """Of zones of a region that differ in nothing else, the cheapest one, then the quickest."""
+    best: dict[tuple[object, ...], Offer] = {}
+    for each in sorted(offers, key=lambda offer: (offer.price, offer.lead_s, offer.key)):
+        best.setdefault(_alike(each), each)
+    return sorted(best.values(), key=lambda offer: offer.key)
+
+
+def _alike(offer: Offer) -> tuple[object, ...]:
+    amounts = (offer.kind, offer.devices, offer.cpu_milli, offer.memory_bytes)
+    return (offer.provider, offer.region, offer.instance_type, offer.market, *amounts)
