@@ -5,8 +5,7 @@ for byte. Jobs are tried in the order of the policy. One that does not fit
 blocks its own class and nobody else.
 """
 
-from collections.abc import Container, Hashable
-from dataclasses import replace
+from collections.abc import Container, Hashable, Sequence
 from typing import Final
 
 import numpy as np
@@ -16,7 +15,7 @@ from atoll.core.engine.board_kernels import Board, settle_all
 from atoll.core.engine.clearing import Clearing
 from atoll.core.engine.cycle_limits import CycleLimits as CycleLimits
 from atoll.core.engine.gangs import Outcome, gang_placer
-from atoll.core.engine.limits import limit_reasons, units_left
+from atoll.core.engine.limits import units_left
 from atoll.core.engine.line import in_order, line_up, point_to
 from atoll.core.engine.masks import Masks
 from atoll.core.engine.memo import Memo
@@ -25,6 +24,7 @@ from atoll.core.engine.order_kernels import advance, leave
 from atoll.core.engine.placements import Assembler
 from atoll.core.engine.preempted import Blocked, Preempted
 from atoll.core.engine.preemption import Preemption
+from atoll.core.engine.rented.passes import Rented, RentedPass
 from atoll.core.engine.run_kernels import (
     AT_LIMIT,
     FULL,
@@ -35,16 +35,14 @@ from atoll.core.engine.run_kernels import (
     take_quota,
 )
 from atoll.core.engine.scoring import scoring_for
-from atoll.core.engine.sentences import no_room_reason
 from atoll.core.engine.timeline.keeper import Keeper
 from atoll.core.engine.timeline.reservations import Reservations
-from atoll.core.engine.why import Sight, reasons
+from atoll.core.engine.waits import Waits
 from atoll.core.engine.windows.claims import with_claims
 from atoll.core.engine.windows.passes import Passes
 from atoll.core.engine.windows.stops import ahead, firm, stops
 from atoll.core.model.ids import JobId
 from atoll.core.model.plan import GangPlacement, Plan, Promise, Waiting
-from atoll.core.model.reason import Reason
 from atoll.core.policies.interfaces import Policies
 from atoll.core.state.snapshot import ClassView, Snapshot
 from atoll.core.state.statement import Statement
@@ -74,14 +72,15 @@ def plan(
     cycle.keeper.begin()
     cycle.run(limits.max_placements - let_in, memo or Memo())
     cycle.slip_in()
+    rented = cycle.rent(nominees, limits.max_placements)
     placed = Assembler(cycle.snapshot, cycle.statement).placements()
     stopped = cycle.preempt(limits)
     return Plan(
-        placements=nominees + placed,
-        evictions=tuple(stopped.evictions),
-        waiting=cycle.waiting(limits.max_explained, again=stopped.again),
-        nominations=tuple(stopped.nominations),
-        released=tuple(stopped.released),
+        placements=(*nominees, *rented.started, *placed),
+        evictions=(*rented.evictions, *stopped.evictions),
+        waiting=cycle.waiting(limits.max_explained, again=stopped.again | rented.again),
+        nominations=(*rented.nominations, *stopped.nominations),
+        released=(*rented.released, *stopped.released),
         promises=cycle.promises(stopped, limits.reservations),
         cleared=tuple(cycle.clearing.jobs),
     )
@@ -115,9 +114,11 @@ class _Cycle:
         self.passes = Passes(
             self.lineup, self.masks, self.statement, self.scoring, policies.score.gathers
         )
+        self.rented = RentedPass(
+            self.lineup, self.masks, self.statement, self.scoring, policies.score.gathers
+        )
         self.clearing = Clearing(snapshot, self.statement.nodes, self.scoring, self.lineup.patience)
         self._hopeless: set[Hashable] = set()
-        self._explained: dict[Hashable, tuple[Reason, ...]] = {}
 
     def run(self, budget: int, memo: Memo) -> None:
         """Go through the queue until nothing fits or `budget` jobs are placed."""
@@ -167,9 +168,15 @@ class _Cycle:
         self.keeper.slip_in(self._blocked(), self._charge)
         self.passes.slip_in(self._blocked(), self._charge)
 
+    def rent(self, nominees: Sequence[GangPlacement], most: int) -> Rented:
+        """Place jobs on rented machines that have no place elsewhere, or hold these for them."""
+        left = most - self.statement.checkpoint() - len(nominees)
+        taken = [placement.job for placement in nominees]
+        return self.rented.run(self._blocked, self._charge, taken=taken, most=max(0, left))
+
     def promises(self, stopped: Preempted, most: int) -> tuple[Promise, ...]:
         """Reservations of the first blocked jobs, for which nothing else is held."""
-        held = {hold.job.id for hold in self.holds} | {n.job for n in stopped.nominations}
+        held = self._served() | {nomination.job for nomination in stopped.nominations}
         return self.keeper.promises(self._blocked(), without=held, most=most)
 
     def start_nominees(self) -> tuple[GangPlacement, ...]:
@@ -185,7 +192,7 @@ class _Cycle:
             self.passes,
             self.policies,
             [(each.group, each.job) for each in blocked] if limits.max_preemptors else [],
-            without={hold.job.id for hold in self.holds},
+            without=self._served(),
             bind_s=limits.bind_s,
         )
         preemption = Preemption(
@@ -201,16 +208,23 @@ class _Cycle:
         )
         job = self.snapshot.queue.job
         others = (each for each in blocked if each.group not in booked.groups)
-        alone = [each for each in others if JobId(int(job[each.job])) not in limits.spared]
+        served = self.rented.done.served
+        alone = [
+            each
+            for each in others
+            if (number := JobId(int(job[each.job]))) not in limits.spared and number not in served
+        ]
         found = preemption.run(alone, most=limits.max_preemptors, bind_s=limits.bind_s)
         return found.beside(booked.evictions, booked.holds, booked.groups)
 
     def waiting(self, explained: int, *, again: Container[int] = ()) -> tuple[Waiting, ...]:
         """The classes that were tried and did not fit, in the order of their jobs."""
-        return tuple(
-            replace(self._waiting(group, explained), again=group in again)
-            for group in self._blocked()
-        )
+        passed = self.rented.done.passed
+        waits = Waits(self.lineup, self.masks, self.statement, self.scoring, passed)
+        return waits.of(self._blocked(), explained, again=again)
+
+    def _served(self) -> set[JobId]:
+        return self.rented.done.served | {hold.job.id for hold in self.holds}
 
     def _blocked(self) -> list[int]:
         return in_order(self.lineup.line, self.lineup.line.state != WAITING)
@@ -240,7 +254,7 @@ class _Cycle:
         return 0
 
     def _clear(self, group: int, job: int, board: Board) -> None:
-        if self.clearing.jobs:
+        if self.clearing.jobs or self.rented.waits(JobId(int(self.snapshot.queue.job[job]))):
             return
         rows = self.clearing.clear(group, job, self.masks)
         if len(rows):
@@ -269,21 +283,3 @@ class _Cycle:
         if outcome is Outcome.NO_PLACE:
             self._hopeless.add(place)
         return outcome
-
-    def _waiting(self, group: int, explained: int) -> Waiting:
-        view, line = self.snapshot.queue.classes[group], self.lineup.line
-        placed = int(line.next[group] - self.snapshot.queue.first[group])
-        if line.state[group] == AT_LIMIT:
-            why = limit_reasons(view, self.snapshot, used=self.lineup.quota.used)
-        else:
-            why = self._reasons(view, explained)
-        return Waiting(view.queue, view.request, view.jobs - placed, why)
-
-    def _reasons(self, view: ClassView, explained: int) -> tuple[Reason, ...]:
-        place = self.masks.place(view)
-        known = self._explained.get(place)
-        if known is None and len(self._explained) < explained:
-            nodes, queue = self.statement.nodes, view.queue
-            sight = Sight(self.snapshot, nodes, self.scoring, self.masks, queue=queue)
-            known = self._explained[place] = reasons(sight, view.request, view.shapes)
-        return known or (no_room_reason(),)

@@ -8,7 +8,7 @@ import numpy as np
 
 from atoll.core.engine.gangs import UNLIMITED, Outcome, gang_placer
 from atoll.core.engine.limits import binding, limit_reasons, units_left
-from atoll.core.engine.masks import Masks
+from atoll.core.engine.masks import ByShape, Masks
 from atoll.core.engine.scoring import scoring_for
 from atoll.core.engine.why import Codes, Sight, reasons
 from atoll.core.engine.windows.admission import Admission, taken
@@ -89,6 +89,9 @@ class _Look:
 
     def fits(self, units_left: int) -> bool:
         """Whether it could be placed with so much left of its queues' limits, in 1/56 block."""
+        return self._fits_locally(units_left) or self._fits_rented(units_left)
+
+    def _fits_locally(self, units_left: int) -> bool:
         request = self._pending.request
         masks, statement = self.sight.masks, self._gangs.statement
         who = claimant(self._pending.queue, request)
@@ -98,10 +101,30 @@ class _Look:
             for group, numbers in zip(request.groups, self.view.shapes, strict=True)
             for shape, number in zip(group.shapes, numbers, strict=True)
         }
-        mark = statement.checkpoint()
         with taken(statement.nodes, entrance.kept):
-            outcome = self._gangs.place(self.view, where, job=0, units_left=units_left)
-            statement.rollback(mark)
+            return self._fits(where, units_left)
+
+    def _fits_rented(self, units_left: int) -> bool:
+        request, queue = self._pending.request, self._pending.queue
+        masks = self.sight.masks
+        numbered = [
+            (number, shape)
+            for group, numbers in zip(request.groups, self.view.shapes, strict=True)
+            for shape, number in zip(group.shapes, numbers, strict=True)
+        ]
+        return any(
+            self._fits(
+                {n: masks.rented(request, shape, queue, rental=rental) for n, shape in numbered},
+                units_left,
+            )
+            for rental in masks.usable_rentals(request, queue)
+        )
+
+    def _fits(self, where: ByShape, units_left: int) -> bool:
+        statement = self._gangs.statement
+        mark = statement.checkpoint()
+        outcome = self._gangs.place(self.view, where, job=0, units_left=units_left)
+        statement.rollback(mark)
         return outcome is Outcome.PLACED
 
     def own_reasons(self) -> tuple[Reason, ...]:

@@ -21,6 +21,8 @@ Key = tuple[Hashable, ...]
 ByShape = dict[int, NDArray[np.bool_]]
 TOO_CLOSE: Final = np.int8(WHY_NUMBER[ReasonCode.ANTI_AFFINITY])
 RESERVED: Final = np.int8(WHY_NUMBER[ReasonCode.RESERVED])
+RENTED: Final = np.int8(WHY_NUMBER[ReasonCode.RENTED])
+_OPEN_OR_SILENT: Final = (MAY_GO, WHY_NUMBER[ReasonCode.CLUSTER_SILENT])
 NO_QUEUE: Final = QueueName("")
 """Of a job that owns no booking."""
 
@@ -64,24 +66,66 @@ class Masks:
         if closing != OPEN:
             closed = self.bookings.closed_at(claimant(queue, request), self.now)
             codes = np.where((codes == MAY_GO) & closed, RESERVED, codes)
+        if self.snapshot.rentals:
+            codes = self._closed_rentals(request, queue, codes)
         if request.anti_affinity is None:
             return codes
-        close = (codes == MAY_GO) & ~self.allowed(request, shape, queue)
+        close = (codes == MAY_GO) & ~self.anywhere(request, shape, queue)
         return np.where(close, TOO_CLOSE, codes)
 
     def allowed(
         self, request: GangRequest, shape: TaskShape, queue: QueueName = NO_QUEUE
     ) -> NDArray[np.bool_]:
-        """(N) True where all filters let the shape go, and no booking is in the way."""
+        """(N) True where all filters let the shape go, and no booking is in the way.
+
+        Rented nodes are open to nobody here: see `rented`.
+        """
         return self._allowed(request, shape, claimant(queue, request))
 
     def unbooked(self, request: GangRequest, shape: TaskShape) -> NDArray[np.bool_]:
         """(N) the same as if there were no bookings."""
         return self._allowed(request, shape, None)
 
+    def rented(
+        self, request: GangRequest, shape: TaskShape, queue: QueueName, *, rental: int
+    ) -> NDArray[np.bool_]:
+        """(N) where on a rented machine a shape may go, if its job may use the machine at all."""
+        filters, who = self._filters(request, shape), claimant(queue, request)
+        key = ((*filters, rental), self.bookings.number(who))
+        if key not in self._masks:
+            mask = self._filtered(request, shape, filters) == MAY_GO
+            mask &= self.snapshot.nodes.cluster == self.snapshot.rentals.cluster[rental]
+            self._masks[key] = mask & ~self.bookings.closed(who)
+        return self._apart.narrow(request, self._masks[key])
+
+    def anywhere(
+        self, request: GangRequest, shape: TaskShape, queue: QueueName
+    ) -> NDArray[np.bool_]:
+        """(N) where a shape may go, on what is rented too."""
+        if not self.snapshot.rentals:
+            return self.allowed(request, shape, queue)
+        usable = self.usable_rentals(request, queue)
+        rented = [self.rented(request, shape, queue, rental=number) for number in usable]
+        found: NDArray[np.bool_] = np.logical_or.reduce([
+            self.allowed(request, shape, queue),
+            *rented,
+        ])
+        return found
+
+    def usable_rentals(self, request: GangRequest, queue: QueueName) -> tuple[int, ...]:
+        """Rented machines that take a job's tasks now, as far as they themselves go."""
+        rentals, clusters = self.snapshot.rentals, self.snapshot.clusters
+        return tuple(
+            number
+            for number in rentals.ready()
+            if clusters[rentals.cluster[number]].closed is None
+            and not rentals.not_allowed(number, queue, request)
+        )
+
     def place(self, view: ClassView) -> Key:
         """Equal for classes that have the same places for the same requests."""
-        return view.request, self._closing(view.request, view.queue)
+        queue = view.queue if self.snapshot.rentals else NO_QUEUE
+        return view.request, self._closing(view.request, view.queue), queue
 
     def ahead(self, seconds: float) -> "Masks":
         """The same for jobs that start so much later, and hold their place until then."""
@@ -134,8 +178,19 @@ class Masks:
             mask = self._filtered(request, shape, filters) == MAY_GO
             if who is not None and closing != OPEN:
                 mask &= ~self.bookings.closed(who)
+            if self.snapshot.rentals:
+                mask &= ~self.snapshot.rentals.rows
             self._masks[key] = mask
         return self._apart.narrow(request, self._masks[key])
+
+    def _closed_rentals(
+        self, request: GangRequest, queue: QueueName, codes: NDArray[np.int8]
+    ) -> NDArray[np.int8]:
+        rentals = self.snapshot.rentals
+        is_open = [rentals.cluster[number] for number in self.usable_rentals(request, queue)]
+        closed = rentals.rows & ~np.isin(self.snapshot.nodes.cluster, is_open)
+        # A machine that boots is silent, but that is not why nobody gets it.
+        return np.where(closed & np.isin(codes, _OPEN_OR_SILENT), RENTED, codes)
 
     def _closing(self, request: GangRequest, queue: QueueName) -> int:
         return self.bookings.number(claimant(queue, request))

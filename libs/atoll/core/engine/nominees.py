@@ -35,7 +35,7 @@ def start_nominees(
     jobs = {hold.job.id for hold in started}
     left = tuple(hold for hold in snapshot.holds if hold.job.id not in jobs)
     # Its hold stays taken: the job has it now.
-    return tuple(_placement(hold) for hold in started), left
+    return tuple(placement_on(hold) for hold in started), left
 
 
 def favour(snapshot: Snapshot, outer: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -51,6 +51,26 @@ def favour(snapshot: Snapshot, outer: NDArray[np.int64]) -> NDArray[np.int64]:
     sizes = np.diff(snapshot.queue.first)
     first = [view.queue in snapshot.first for view in snapshot.queue.classes]
     return outer - np.repeat(np.array(first, np.int64), sizes) * _FIRST
+
+
+def placement_on(hold: Hold) -> GangPlacement:
+    """The job of a hold, placed exactly on it."""
+    job, nomination = hold.job, hold.nomination
+    return GangPlacement(
+        job=job.id,
+        revision=job.revision,
+        attempt=attempt_id(job.id, job.attempts + 1),
+        cluster=nomination.cluster,
+        queue=job.queue,
+        request=job.request,
+        submitted_at=job.submitted_at,
+        tasks=nomination.tasks,
+        trace=job.trace,
+        priority=job.priority,
+        deadline_at=job.deadline_at,
+        guaranteed=job.guaranteed,
+        preemptions=job.preemptions,
+    )
 
 
 def _may_start(hold: Hold, masks: Masks) -> bool:
@@ -90,22 +110,3 @@ def _takes(hold: Hold, nodes: Nodes, admission: Admission, *, mode: NDArray[np.i
     if refused:
         hold.take(nodes)
     return not refused
-
-
-def _placement(hold: Hold) -> GangPlacement:
-    job, nomination = hold.job, hold.nomination
-    return GangPlacement(
-        job=job.id,
-        revision=job.revision,
-        attempt=attempt_id(job.id, job.attempts + 1),
-        cluster=nomination.cluster,
-        queue=job.queue,
-        request=job.request,
-        submitted_at=job.submitted_at,
-        tasks=nomination.tasks,
-        trace=job.trace,
-        priority=job.priority,
-        deadline_at=job.deadline_at,
-        guaranteed=job.guaranteed,
-        preemptions=job.preemptions,
-    )

@@ -274,6 +274,9 @@ def placed_by_queue(snapshot: Snapshot, statement: Statement) -> Ints:
     placed = np.zeros((len(shares.parent), shares.held.shape[1] - DEVICES), np.int64)
     journal = statement.journal
     tasks = np.flatnonzero(journal.units[:size])
+    if snapshot.rentals:
+        # Shares are of what there is without renting.
+        tasks = tasks[~snapshot.rentals.rows[journal.uses.row[tasks]]]
     group = np.searchsorted(snapshot.queue.first, journal.job[tasks], side="right") - 1
     vertex = np.array([view.vertex for view in snapshot.queue.classes], np.int64)[group]
     device = journal.uses.device[journal.uses.first_grant[tasks]]

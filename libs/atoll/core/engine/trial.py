@@ -10,14 +10,14 @@ from typing import Final
 import numpy as np
 from numpy.random import Generator
 
+from atoll.core.engine.alone import alone
 from atoll.core.engine.cycle import CycleLimits, plan
-from atoll.core.engine.explain import UNKNOWN_KIND, Explanation, explain, view_of
+from atoll.core.engine.explain import Explanation, explain
 from atoll.core.model.ids import ClusterName
 from atoll.core.model.plan import Eviction, PendingJob, Plan, TaskPlacement
 from atoll.core.policies.interfaces import Policies
 from atoll.core.state.columns import STATUS_OK, Nodes
-from atoll.core.state.shape_table import shapes_of
-from atoll.core.state.snapshot import ClusterView, QueueView, Snapshot
+from atoll.core.state.snapshot import ClusterView, Snapshot
 from atoll.core.state.windows import no_windows
 
 DEFAULT_LIMITS: Final = CycleLimits()
@@ -63,19 +63,11 @@ def try_out(
     return Trial(None, (), (), found, ever=bool(empty.placements))
 
 
-def alone(snapshot: Snapshot, pending: PendingJob) -> Snapshot:
-    """The snapshot with one job in its queue and the shapes of that job."""
-    values = tuple(shape for group in pending.request.groups for shape in group.shapes)
-    return replace(
-        snapshot,
-        shapes=shapes_of(values, lambda kind: snapshot.kinds.get(kind, UNKNOWN_KIND)),
-        shape_values=values,
-        queue=_queue_of(snapshot, pending),
-    )
-
-
 def vacated(snapshot: Snapshot) -> Snapshot:
-    """The snapshot as if nothing ran, nothing was held, and every node took work."""
+    """The snapshot as if nothing ran, nothing was held, and every node took work.
+
+    Rented machines do not count: they will not be there for long.
+    """
     nodes, running = snapshot.nodes, snapshot.running
     limits = snapshot.limits
     return replace(
@@ -89,6 +81,7 @@ def vacated(snapshot: Snapshot) -> Snapshot:
         apart={},
         windows=no_windows(),
         charges=(),
+        rentals=snapshot.rentals.shut(),
     )
 
 
@@ -96,22 +89,6 @@ def _planned(
     snapshot: Snapshot, policies: Policies, *, now: float, rng: Generator, limits: CycleLimits
 ) -> Plan:
     return plan(snapshot, policies, now=now, rng=rng, limits=replace(limits, max_placements=1))
-
-
-def _queue_of(snapshot: Snapshot, pending: PendingJob) -> QueueView:
-    return QueueView(
-        classes=(view_of(snapshot, pending),),
-        first=np.array([0, 1], np.int64),
-        more=np.zeros(1, np.bool_),
-        job=np.array([pending.id], np.int64),
-        revision=np.array([pending.revision], np.int64),
-        submitted_at=np.array([pending.submitted_at], np.float64),
-        attempts=np.array([pending.attempts], np.int32),
-        deadline_at=np.array([pending.deadline_at], np.float64),
-        guaranteed=np.array([pending.guaranteed], np.bool_),
-        preemptions=np.array([pending.preemptions], np.int16),
-        trace=("",),
-    )
 
 
 def _emptied(nodes: Nodes) -> Nodes:

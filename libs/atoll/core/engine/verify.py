@@ -64,6 +64,7 @@ def refused(
     as_asked = _AsAsked()
     for placement in placements:
         why = misshapen(placement, as_asked) or _misplaced(placement, table)
+        why = why or _barred(placement, ledger)
         if why:
             wrong.setdefault(placement.job, why)
     wrong |= too_close([p for p in placements if p.job not in wrong], ledger)
@@ -173,6 +174,13 @@ def _misplaced(placement: GangPlacement, table: NodeTable) -> str:
     if topology is None or not topology.required:
         return ""
     return _scattered(placement.tasks, topology.level, table)
+
+
+def _barred(placement: GangPlacement, ledger: Ledger) -> str:
+    """Why a placement on a rented machine is not to be; empty where nothing is rented."""
+    return ledger.rented.fault(
+        placement.cluster, placement.job, queue=placement.queue, request=placement.request
+    )
 
 
 def _scattered(tasks: Sequence[TaskPlacement], level: str, table: NodeTable) -> str:

@@ -29,6 +29,9 @@ def verify_holds(plan: Plan, ledger: Ledger) -> None:
     twice = sorted(started & {n.job for n in plan.nominations})
     if twice:
         raise _invalid(f"job {twice[0]} is placed and nominated")
+    for nomination in plan.nominations:
+        if not ledger.rented.holds(nomination.cluster, nomination.job):
+            raise _invalid(f"{nomination.cluster} is not rented for job {nomination.job}")
     _verify_room(plan, ledger, kept=_others(ledger, started | set(plan.released)))
 
 

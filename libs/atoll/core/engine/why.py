@@ -10,6 +10,7 @@ from atoll.core.engine.domain_kernels import sum_up
 from atoll.core.engine.domains import ladder
 from atoll.core.engine.gangs import most_on_a_node
 from atoll.core.engine.masks import NO_QUEUE, Masks
+from atoll.core.engine.rented.words import rented_reasons
 from atoll.core.engine.room_kernels import count_room
 from atoll.core.engine.score_kernels import Scoring
 from atoll.core.engine.sentences import (
@@ -74,7 +75,7 @@ class Sight:
 
     def room(self, request: GangRequest, shape: TaskShape, *, number: int, most: int) -> Counts:
         """(N) how many tasks each node holds by itself, up to `most`."""
-        mask = self.masks.allowed(request, shape, self.queue)
+        mask = self.masks.anywhere(request, shape, self.queue)
         counts = np.zeros(len(mask), np.int64)
         rows = np.flatnonzero(mask)
         count_room(self.nodes, self.scoring, number, mask, most, rows, counts)
@@ -111,11 +112,19 @@ def node_reasons(
         rows, code = np.flatnonzero(codes == at), WHY[at]
         if code is ReasonCode.RESERVED:
             found.extend(reserved(sight.masks.bookings, who, rows))
+        elif code is ReasonCode.RENTED:
+            found.extend(rented_reasons(sight.snapshot, request, sight.queue, rows=rows))
         elif code in CLUSTER_CODES:
             found.extend(_closed(sight, code, rows))
         elif code is not None:
             found.append(_short(sight, shape, number, code=code, rows=rows, devices=devices))
-    return sorted(found, key=lambda r: (r.code in UNCHANGING, -r.count, r.code, r.cluster))
+    return sorted(found, key=_strength)
+
+
+def _strength(reason: Reason) -> tuple[bool, bool, int, ReasonCode, str]:
+    # What is rented comes last: it is there for a while, and seldom for everybody.
+    rented = reason.code is ReasonCode.RENTED
+    return rented, reason.code in UNCHANGING, -reason.count, reason.code, reason.cluster
 
 
 def _group_reasons(

@@ -119,6 +119,7 @@ WHY: Final[tuple[ReasonCode | None, ...]] = (
     ReasonCode.ON_LOST_UNSUPPORTED,
     ReasonCode.ANTI_AFFINITY,
     ReasonCode.RESERVED,
+    ReasonCode.RENTED,
 )
 """Why a node does not take a task, as small numbers."""
 WHY_NUMBER: Final = {code: number for number, code in enumerate(WHY) if code is not None}

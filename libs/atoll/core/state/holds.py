@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from atoll.core.model.ids import AttemptId, JobId, QueueName, job_of
 from atoll.core.model.plan import Nomination, PendingJob
-from atoll.core.state.columns import Nodes
+from atoll.core.state.columns import Models, Nodes
 from atoll.core.state.ledger import Holding, Ledger, flatten
 from atoll.core.state.ledger_kernels import Uses, give_tasks, take_tasks
 from atoll.core.state.limits import ALL_KINDS, Limits
@@ -103,14 +103,27 @@ def charged(
         return limits, shares
     used, held = limits.used.copy(), shares.held.copy()
     for hold in holds:
-        queue = hold.nomination.queue
-        amounts = _amounts(hold, table, kinds=held.shape[1] - DEVICES)
+        queue, kinds = hold.nomination.queue, held.shape[1] - DEVICES
+        amounts = _amounts(hold, table.nodes, table.arrays()[0], kinds=kinds)
         held[list(tree.chain(tree(queue)))] += amounts
-        for number in limits.of(queue):
-            kind = int(limits.kind[number])
-            devices = amounts[DEVICES:]
-            used[number] += int(devices.sum() if kind == ALL_KINDS else devices[kind])
+        used += _by_limit(amounts, queue, limits)
     return replace(limits, used=used), replace(shares, held=held)
+
+
+def charge_of(
+    hold: Hold, limits: Limits, *, nodes: Nodes, models: Models, kinds: int
+) -> NDArray[np.int64]:
+    """(limits) what a hold takes of each, in 1/56 block; `kinds`: how many there are."""
+    amounts = _amounts(hold, nodes, models, kinds=kinds)
+    return _by_limit(amounts, hold.nomination.queue, limits)
+
+
+def _by_limit(amounts: NDArray[np.int64], queue: QueueName, limits: Limits) -> NDArray[np.int64]:
+    units, devices = np.zeros_like(limits.used), amounts[DEVICES:]
+    for number in limits.of(queue):
+        kind = int(limits.kind[number])
+        units[number] = devices.sum() if kind == ALL_KINDS else devices[kind]
+    return units
 
 
 def _hold(
@@ -121,11 +134,9 @@ def _hold(
     return Hold(nomination, job, uses, uses.bits & ~slices[rows, uses.device].astype(np.int64))
 
 
-def _amounts(hold: Hold, table: NodeTable, *, kinds: int) -> NDArray[np.int64]:
+def _amounts(hold: Hold, nodes: Nodes, models: Models, *, kinds: int) -> NDArray[np.int64]:
     nomination = hold.nomination
     holding = Holding(_NOBODY, nomination.queue, nomination.cluster, nomination.tasks)
-    models, _ = table.arrays()
-    row: NDArray[np.int64] = amounts_of(
-        [holding], hold.uses, model=table.nodes.model, models=models, kinds=kinds
-    )[0]
+    amounts = amounts_of([holding], hold.uses, model=nodes.model, models=models, kinds=kinds)[0]
+    row: NDArray[np.int64] = amounts[0]
     return row

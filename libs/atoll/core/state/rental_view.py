@@ -29,8 +29,8 @@ class RentalView:
     """(K) number of its cluster."""
     joined: tuple[bool, ...] = ()
     """(K) its agent has come, and said what there is."""
-    rows: Bools | None = None
-    """(N) nodes that are rented; None: there is no rental."""
+    rows: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
+    """(N) nodes that are rented; (0) when there is no rental."""
     policies: Policies = field(default_factory=dict)
     holds: tuple[Hold, ...] = ()
     """Of jobs that are in the queue all the same; their capacity is taken from the nodes."""

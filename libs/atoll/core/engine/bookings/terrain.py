@@ -34,6 +34,10 @@ class Terrain:
         usable = (nodes.status == STATUS_OK) | (nodes.status == STATUS_SUSPECT)
         self.usable = usable & opened[nodes.cluster] if len(nodes.id) else usable
         """(N) nodes that take work, or will soon."""
+        rentals = snapshot.rentals
+        self._own = ~rentals.rows if rentals else np.ones(len(nodes.id), np.bool_)
+        """(N) what is rented comes and goes: nobody books it."""
+        self.usable &= self._own
         self._number = {view.name: number for number, view in enumerate(snapshot.clusters)}
         order = np.argsort(nodes.cluster, kind="stable")
         bounds = np.searchsorted(nodes.cluster[order], np.arange(len(snapshot.clusters) + 1))
@@ -61,7 +65,7 @@ class Terrain:
         if number is None:
             return np.zeros(0, np.int64)
         rows = self._rows[number]
-        return rows if nobody else rows[self.usable[rows]]
+        return rows[self._own[rows]] if nobody else rows[self.usable[rows]]
 
     def rows_of(self, parts: Parts) -> Ints:
         """The nodes of a place that are there."""
@@ -79,7 +83,8 @@ class Terrain:
         """Nodes given as `cluster/node`; None when one is not there or may not be booked."""
         found = [self._by_name.get(_split(name)) for name in names]
         rows = np.array(sorted(row for row in found if row is not None), np.int64)
-        complete = len(rows) == len(names) and (nobody or bool(self.usable[rows].all()))
+        may_be = self._own if nobody else self.usable
+        complete = len(rows) == len(names) and bool(may_be[rows].all())
         return rows if complete else None
 
     def domains(self, level: str, *, nobody: bool) -> Ints:
@@ -88,6 +93,7 @@ class Terrain:
         if column is None:
             return np.full(len(self.snapshot.names), -1, np.int64)
         numbers = self.snapshot.nodes.domain[:, column].astype(np.int64)
+        numbers[~self._own] = -1
         if not nobody:
             numbers[np.isin(numbers, numbers[~self.usable])] = -1
         return numbers

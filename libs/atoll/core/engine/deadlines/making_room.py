@@ -180,6 +180,7 @@ class _Trial:
             self._snapshot,
             nodes=self._emptied(runs),
             holds=(),
+            rentals=self._snapshot.rentals.shut(),
             queue=_rest(self._snapshot.queue, self._made),
             limits=replace(self._snapshot.limits, used=self._used(runs)),
         )

@@ -89,6 +89,9 @@ class Pools:
         usable: NDArray[np.bool_] = (nodes.blocks_cap == WHOLE) & (
             models.mode[nodes.model] & MODE_BLOCKS != 0
         )
+        if snapshot.rentals:
+            # A machine that may be taken back tomorrow is nothing to promise, or to grow on.
+            usable &= ~snapshot.rentals.rows[:, None]
         if self._everywhere:
             return usable
         is_open = np.array([view.closed is None for view in snapshot.clusters], np.bool_)

@@ -1,0 +1,1 @@
+"""Work on rented machines: placed last, held while they boot, stopped before they end."""
