@@ -7,6 +7,7 @@ from atoll.adapters.memory.clock import ManualClock
 from atoll.adapters.memory.store import MemoryDatabase, MemoryStore
 from atoll.adapters.postgres.store import PostgresStore
 from atoll.adapters.system import SystemIds
+from atoll.ports.store.burst import BurstStore
 from atoll.ports.store.dispatch import DispatchStore
 from atoll.ports.store.placement import PlacementStore
 from atoll.ports.store.reservation import ReservationStore
@@ -25,6 +26,8 @@ class Store(Protocol):
     def dispatch(self) -> DispatchStore: ...
     @property
     def reservation(self) -> ReservationStore: ...
+    @property
+    def burst(self) -> BurstStore: ...
     @property
     def upkeep(self) -> UpkeepStore: ...
     async def close(self) -> None: ...

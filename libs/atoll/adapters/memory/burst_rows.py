@@ -44,12 +44,12 @@ class BudgetRow:
     month: int = 0
 
     def state(self, queue: QueueName | None, *, hour_at: int, month_at: int) -> BudgetState:
-        """What counts in the given hour and month."""
+        """What counts in the given hour and month: the clock may have gone back."""
         return BudgetState(
             queue,
             rate=self.rate,
-            hour=self.hour if self.hour_at == hour_at else 0,
-            month=self.month if self.month_at == month_at else 0,
+            hour=self.hour if self.hour_at >= hour_at else 0,
+            month=self.month if self.month_at >= month_at else 0,
         )
 
     def spent(self, amount: int, *, hour_at: int, month_at: int) -> "BudgetRow":

@@ -102,16 +102,18 @@ class MemoryBurstTx:
 
     async def spend(self, entries: Sequence[SpendEntry]) -> None:
         """Add to the ledger, to the instances' `spent`, and to the months of queue and all."""
-        for entry in entries:
+        for entry in sorted(entries, key=lambda each: each.hour):
             add_spend(self._burst, entry)
 
     async def lock_policy(self, queue: QueueName | None) -> BurstPolicy | None:
-        """A policy; None when there is none."""
+        """A policy, with its budget; None when there is none."""
+        self._burst.budgets.put(queue, self._burst.budgets.get(queue) or BudgetRow())
         return self._burst.policies.get(queue)
 
     async def put_policy(self, policy: BurstPolicy) -> None:
         """Insert, or replace by queue."""
         self._burst.policies.put(policy.queue, policy)
+        await self.lock_policy(policy.queue)
         self._note(ChangeKind.INSTANCES, GROUND)
 
     async def add_decisions(self, decisions: Sequence[BurstDecision]) -> None:

@@ -17,6 +17,7 @@ from atoll.core.model.burst import (
 )
 from atoll.core.model.burst_wants import BurstDecision, Want
 from atoll.core.model.ids import ClusterName, JobId, QueueName
+from atoll.ports.store.burst import NewInstance
 
 T = TypeVar("T")
 
@@ -28,16 +29,26 @@ DECISION: Final = TypeAdapter(BurstDecision)
 STATES: Final = {state.value: state for state in InstanceState}
 CAUSES: Final = {cause.value: cause for cause in EndCause}
 
-INSTANCE_FIXED: Final = (
-    "id", "token", "cluster", "offer", "price", "queue", "requested_at",
-)  # fmt: skip
-INSTANCE_MUTABLE: Final = (
-    "state", "jobs", "why", "provider_id", "created_at", "ready_at", "idle_since", "stop_at",
-    "drain_by", "ended_at", "cause", "message",
+INSTANCE_MUTABLE: Final = {
+    "state": "text",
+    "why": "text",
+    "provider_id": "text",
+    "created_at": "double precision",
+    "ready_at": "double precision",
+    "idle_since": "double precision",
+    "stop_at": "double precision",
+    "drain_by": "double precision",
+    "ended_at": "double precision",
+    "cause": "text",
+    "message": "text",
+}
+INSTANCE_INSERTED: Final = (
+    "id", "token", "cluster", "offer", "price", "queue", "requested_at", "jobs", "spent",
+    "revision", *INSTANCE_MUTABLE, "shard", "join_hash", "expected_at", "give_up_at",
 )  # fmt: skip
 INSTANCE_COLUMNS: Final = (
-    "i.id, i.token, i.cluster, i.offer, i.queue, i.requested_at,"
-    f" {', '.join(f'i.{name}' for name in INSTANCE_MUTABLE)}, i.spent, i.revision"
+    "i.id, i.token, i.cluster, i.offer, i.queue, i.requested_at, i.jobs, i.spent, i.revision, "
+    + ", ".join(f"i.{name}" for name in INSTANCE_MUTABLE)
 )
 
 
@@ -46,20 +57,22 @@ def encoded(adapter: "TypeAdapter[T]", value: T) -> str:
     return adapter.dump_json(value).decode()
 
 
-def instance_fixed(instance: Instance) -> tuple[object, ...]:
-    """Values of INSTANCE_FIXED."""
+def new_values(new: NewInstance, instance: Instance) -> tuple[object, ...]:
+    """Values of INSTANCE_INSERTED."""
     return (
         instance.id, instance.token, instance.cluster, encoded(OFFER, instance.offer),
-        instance.offer.price, instance.queue or "", instance.requested_at,
+        instance.offer.price, instance.queue or "", instance.requested_at, list(instance.jobs),
+        instance.spent, instance.revision, *instance_mutable(instance), new.shard, new.join_hash,
+        new.ready_at, new.give_up_at,
     )  # fmt: skip
 
 
 def instance_mutable(instance: Instance) -> tuple[object, ...]:
     """Values of INSTANCE_MUTABLE."""
     return (
-        instance.state.value, list(instance.jobs), instance.why, instance.provider_id,
-        instance.created_at, instance.ready_at, instance.idle_since, instance.stop_at,
-        instance.drain_by, instance.ended_at, instance.cause.value, instance.message,
+        instance.state.value, instance.why, instance.provider_id, instance.created_at,
+        instance.ready_at, instance.idle_since, instance.stop_at, instance.drain_by,
+        instance.ended_at, instance.cause.value, instance.message,
     )  # fmt: skip
 
 

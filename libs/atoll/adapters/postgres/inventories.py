@@ -77,6 +77,12 @@ async def put_inventory(sql: Sql, delta: InventoryDelta) -> bool:
     return True
 
 
+async def add_node(sql: Sql, cluster: ClusterName, node: NodeInventory) -> int:
+    """A node that no agent has spoken of; its number."""
+    (row,) = await sql.rows(PUT, cluster, 0, *([value] for value in _values(node)))
+    return int(row["id"])
+
+
 async def _known(sql: Sql, delta: InventoryDelta) -> dict[str, Record]:
     if delta.full:
         rows = await sql.rows(KNOWN, delta.cluster)

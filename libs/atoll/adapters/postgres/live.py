@@ -35,7 +35,8 @@ LOCK_ATTEMPTS: Final = (
 )
 
 
-def _update(table: str, columns: Mapping[str, str]) -> str:
+def update_by_id(table: str, columns: Mapping[str, str]) -> str:
+    """A statement that writes columns, given by name and type, of many rows; raises `revision`."""
     arrays = ", ".join(f"${at}::{kind}[]" for at, kind in enumerate(columns.values(), 2))
     sets = ", ".join(f"{name} = u.{name}" for name in columns)
     return (
@@ -44,8 +45,8 @@ def _update(table: str, columns: Mapping[str, str]) -> str:
     )
 
 
-UPDATE_JOBS: Final = _update("jobs", JOB_MUTABLE)
-UPDATE_ATTEMPTS: Final = _update("attempts", ATTEMPT_MUTABLE)
+UPDATE_JOBS: Final = update_by_id("jobs", JOB_MUTABLE)
+UPDATE_ATTEMPTS: Final = update_by_id("attempts", ATTEMPT_MUTABLE)
 
 # A join: its plan may be from a time when nothing ran, and then holds no list against each row.
 END_ALLOCATIONS: Final = """

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from atoll.adapters.postgres.burst import PostgresBurstStore
 from atoll.adapters.postgres.database import Database, PoolSize
 from atoll.adapters.postgres.dispatch import PostgresDispatchStore
 from atoll.adapters.postgres.placement import PostgresPlacementStore
@@ -19,6 +20,7 @@ class PostgresStore:
     placement: PostgresPlacementStore
     dispatch: PostgresDispatchStore
     reservation: PostgresReservationStore
+    burst: PostgresBurstStore
     upkeep: Upkeep
     _database: Database
 
@@ -43,6 +45,7 @@ class PostgresStore:
             placement=PostgresPlacementStore(database, ids.uuid()),
             dispatch=PostgresDispatchStore(database),
             reservation=PostgresReservationStore(database, ids.uuid()),
+            burst=PostgresBurstStore(database),
             upkeep=Upkeep(database),
             _database=database,
         )

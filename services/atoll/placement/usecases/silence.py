@@ -12,7 +12,6 @@ from typing import Final
 from atoll.core.model.ids import ClusterName
 from atoll.core.model.inventory import Cluster, ClusterState
 
-
 NOT_LISTENED_TO: Final = frozenset({
     ClusterState.BOOTING,
     ClusterState.RETIRED,
