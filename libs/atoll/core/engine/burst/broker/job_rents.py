@@ -11,7 +11,7 @@ from atoll.core.engine.burst.broker.leave import Bar
 from atoll.core.engine.burst.broker.memory import Tries
 from atoll.core.engine.burst.broker.rooms import Purse
 from atoll.core.engine.burst.broker.sides import sided
-from atoll.core.engine.burst.broker.stock import Stock, narrowed
+from atoll.core.engine.burst.broker.stock import Stock
 from atoll.core.engine.burst.broker.zones import Zones
 from atoll.core.model.burst import Offer
 from atoll.core.model.burst_wants import Want
@@ -57,7 +57,7 @@ def job_rents(
     """For wants that have no instance. What it rents is taken from purse and stock."""
     tried = tuple(Refusal(each, Bar.TRIED) for each in wants if is_tried(ground, each.job))
     wants = [each for each in wants if not is_tried(ground, each.job)]
-    offers = narrowed(stock.offers())
+    offers = stock.narrowed()
     if not wants or not offers:
         none = tuple(Refusal(each, Bar.NO_OFFER) for each in wants)
         return JobRents(refused=(*tried, *none))

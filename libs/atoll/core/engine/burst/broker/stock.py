@@ -1,7 +1,7 @@
 """What can still be rented: offers that have not failed lately, less what is rented of them."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from atoll.core.engine.burst.broker.ground import Ground
 from atoll.core.engine.burst.broker.retry import fit_to_try
@@ -25,20 +25,30 @@ class Stock:
 
     def has(self, offer: Offer) -> bool:
         """Whether one more can be had."""
-        return not offer.most or self._taken[offer.key] < offer.most
+        return self.count(offer) > 0
+
+    def count(self, offer: Offer) -> int:
+        """How many more can be had, as far as it matters in this decision."""
+        there = offer.most - self._taken[offer.key] if offer.most else self.left
+        return min(there, self.left)
+
+    def narrowed(self) -> list[Offer]:
+        """Of zones of a region that differ in nothing else the cheapest ones, then the quickest.
+
+        As many zones as it takes to rent all that may be rented.
+        """
+        counts: Counter[tuple[object, ...]] = Counter()
+        best = []
+        for each in sorted(self.offers(), key=lambda offer: (offer.price, offer.lead_s, offer.key)):
+            if counts[_alike(each)] < self.left:
+                counts[_alike(each)] += self.count(each)
+                best.append(each)
+        return sorted(best, key=lambda offer: offer.key)
 
     def take(self, offer: Offer) -> None:
         """One is planned."""
         self._taken[offer.key] += 1
         self.left -= 1
-
-
-def narrowed(offers: Iterable[Offer]) -> list[Offer]:
-    """Of zones of a region that differ in nothing else, the cheapest one, then the quickest."""
-    best: dict[tuple[object, ...], Offer] = {}
-    for each in sorted(offers, key=lambda offer: (offer.price, offer.lead_s, offer.key)):
-        best.setdefault(_alike(each), each)
-    return sorted(best.values(), key=lambda offer: offer.key)
 
 
 def _alike(offer: Offer) -> tuple[object, ...]:

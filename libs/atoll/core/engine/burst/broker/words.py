@@ -40,7 +40,7 @@ def job_terms(gains: Gains, load: Load, row: int) -> Terms:
         ("ready_s", gains.offers[load.offer].lead_s),
         ("late_chance", float(gains.hopes.lates[row])),
         ("saved", float(gains.saved[row, load.offer]) / MICROS),
-        ("cost", load.cost * part / MICROS),
+        ("cost", float(load.cost * part) / MICROS),
         ("instance_cost", load.cost / MICROS),
         ("jobs", float(len(load.wants))),
     )
