@@ -7,10 +7,15 @@ instance, for ever. Whatever carries this Atoll's tag and is not ended is in `li
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from atoll.core.model.burst import Offer
 from atoll.core.model.errors import ErrorCode, Unavailable
+
+TOKEN_TAG: Final = "atoll:token"
+CLUSTER_TAG: Final = "atoll:cluster"
+DEPLOYMENT_TAG: Final = "atoll:deployment"
+"""Tags of what is created; only what carries ours is ours."""
 
 
 class ProviderUnavailable(Unavailable):

@@ -7,7 +7,7 @@ from typing import Final, NoReturn
 
 from atoll.runtime.roles import kernels
 
-SERVICES: Final = ("submission", "placement", "dispatch", "reservation", "agent")
+SERVICES: Final = ("submission", "placement", "dispatch", "reservation", "burst", "agent")
 USAGE_ERROR: Final = 2
 
 Job = Callable[[Sequence[str]], int]
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str]) -> int:
 def become(service: str, arguments: Sequence[str]) -> NoReturn:
     """Replace this process by the service."""
     environment = dict(os.environ)
-    if service in {"placement", "reservation"}:
+    if service in {"placement", "reservation", "burst"}:
         environment |= kernels.environment()
     command = [sys.executable, "-m", f"atoll.{service}", *arguments]
     sys.stdout.flush()

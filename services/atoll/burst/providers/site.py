@@ -4,16 +4,26 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from atoll.core.model.burst import MICROS
 from atoll.ports.clock import Clock
+from atoll.ports.provider import CLUSTER_TAG, DEPLOYMENT_TAG, TOKEN_TAG
 
-TOKEN_TAG: Final = "atoll:token"
-CLUSTER_TAG: Final = "atoll:cluster"
-DEPLOYMENT_TAG: Final = "atoll:deployment"
+__all__ = [
+    "CLUSTER_TAG",
+    "DEPLOYMENT_TAG",
+    "TOKEN_TAG",
+    "BadProvider",
+    "Settings",
+    "Site",
+    "UnknownProvider",
+    "chance",
+    "micros",
+    "read",
+]
 
 
 class BadProvider(ValueError):

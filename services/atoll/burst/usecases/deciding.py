@@ -1,0 +1,152 @@
+"""Lets the broker decide on what is known now, and writes what it decided: rows, not calls."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from atoll.burst.usecases.books import Ending
+from atoll.burst.usecases.foresight import Foresight
+from atoll.burst.usecases.lives import uses_of
+from atoll.burst.usecases.term import Happened, Term
+from atoll.burst.usecases.words import short_in_words
+from atoll.core.engine.burst.broker.decide import decide
+from atoll.core.engine.burst.broker.ground import Deeds, Drain, Ground, Rent, Room
+from atoll.core.engine.burst.broker.retry import setbacks_of
+from atoll.core.engine.burst.broker.rooms import room_of
+from atoll.core.model.burst_wants import BurstDecision
+from atoll.core.model.ids import QueueName
+from atoll.ports.store.burst import BurstTx
+
+LATELY: Final = 300
+"""Instances that are looked at for what failed lately."""
+RENT: Final = "rent"
+DRAIN: Final = "drain"
+
+
+@dataclass(slots=True)
+class Decider:
+    """Of one term."""
+
+    term: Term
+    foresight: Foresight
+    last: list[BurstDecision] = field(default_factory=list)
+    """What was decided last."""
+
+    async def look(self) -> list[Happened]:
+        """Decide once; what came of it."""
+        ground = await self.ground()
+        deeds = await asyncio.to_thread(decide, ground)
+        happened = [*await self._rents(deeds), *await self._drains(deeds)]
+        self.term.memory = deeds.memory
+        await self._say(deeds)
+        await self.term.keep()
+        return happened
+
+    async def ground(self) -> Ground:
+        """All that is known now."""
+        term, store = self.term, self.term.books.store
+        rows = await store.live_instances()
+        lately = await store.list_instances(ended=True, before=0, limit=LATELY)
+        now = await term.now()
+        return Ground(
+            now,
+            wants=tuple(await store.wants()),
+            instances=tuple(rows),
+            uses=await uses_of(term, rows),
+            offers=tuple(await store.offers()),
+            policies={each.queue: each for each in await store.policies()},
+            budgets=await self._rooms(),
+            outlooks=self.foresight.outlooks,
+            idle_s=dict(term.idle_s),
+            setbacks=setbacks_of(lately, now=now),
+            memory=term.memory,
+            options=term.books.terms.options,
+        )
+
+    async def _rooms(self) -> dict[QueueName | None, Room]:
+        store, end_s = self.term.books.store, self.term.books.terms.options.end_s
+        policies = {each.queue: each for each in await store.policies()}
+        return {
+            state.queue: room_of(
+                policies[state.queue].budget, rate=state.rate, month=state.month, end_s=end_s
+            )
+            for state in await store.budgets()
+            if state.queue in policies
+        }
+
+    async def _rents(self, deeds: Deeds) -> list[Happened]:
+        said = [each for each in deeds.decisions if each.action == RENT]
+        return [
+            await self._rent(rent, decision)
+            for rent, decision in zip(deeds.rents, _paired(deeds.rents, said), strict=True)
+        ]
+
+    async def _rent(self, rent: Rent, decision: BurstDecision) -> Happened:
+        """One transaction each: the budget, the row, and the decision; or why not."""
+        books = self.term.books
+
+        async def change(tx: BurstTx) -> Happened:
+            now = await tx.now()
+            short = await tx.take_budget(rent.queue, rate=rent.offer.price, ahead=rent.ahead)
+            fresh = books.fresh(rent, now=now)
+            if short is not None:
+                why = f"not rented: {short_in_words(short)}"
+                await tx.add_decisions([replace(decision, at=now, action="none", why=why)])
+                return Happened("short", fresh.instance, why)
+            (made,) = await tx.add_instances([fresh])
+            await tx.add_decisions([replace(decision, at=now, instances=(made.id,))])
+            return Happened(RENT, made, rent.why)
+
+        return await self.term.write(change)
+
+    async def _drains(self, deeds: Deeds) -> list[Happened]:
+        if not deeds.drains:
+            return []
+        said = [each for each in deeds.decisions if each.action == DRAIN]
+        books, drains = self.term.books, {each.instance: each for each in deeds.drains}
+
+        async def change(tx: BurstTx) -> list[Happened]:
+            now, locked = await tx.now(), await tx.lock_instances(drains)
+            after = [
+                books.ended_by(row, now=now, how=_ending(drains[row.id])) for row in locked.values()
+            ]
+            changed = [row for row in after if row != locked[row.id]]
+            await tx.update_instances(changed)
+            await tx.add_decisions(said)
+            return [Happened(DRAIN, row, drains[row.id].why) for row in changed]
+
+        return await self.term.write(change)
+
+    async def _say(self, deeds: Deeds) -> None:
+        """Write what else was decided, and remember the last of all."""
+        others = [each for each in deeds.decisions if each.action not in {RENT, DRAIN}]
+        if others:
+            await self.term.write(lambda tx: tx.add_decisions(others))
+        if deeds.decisions:
+            self.last = list(deeds.decisions)
+
+
+def _ending(drain: Drain) -> Ending:
+    return Ending(drain.cause, drain.why, stop_at=drain.stop_at, drain_by=drain.drain_by)
+
+
+def _paired(rents: Sequence[Rent], said: Sequence[BurstDecision]) -> list[BurstDecision]:
+    """The decision of each rent: they come in the same order."""
+    if len(said) == len(rents):
+        return list(said)
+    return [_of(rent) for rent in rents]
+
+
+def _of(rent: Rent) -> BurstDecision:
+    return BurstDecision(
+        0.0,
+        RENT,
+        rent.why,
+        kind=rent.offer.kind,
+        devices=rent.offer.devices,
+        offer=rent.offer.key,
+        job=rent.jobs[0] if rent.jobs else None,
+        queue=rent.queue,
+        terms=rent.terms,
+    )

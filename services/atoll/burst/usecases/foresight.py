@@ -1,0 +1,185 @@
+"""Forecasts demand again and again: what the broker decides on, and what people are shown."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from atoll.burst.forecasting.forecaster import Forecaster
+from atoll.burst.forecasting.storage import packed, unpacked
+from atoll.burst.usecases import series as shown
+from atoll.burst.usecases.demand import ALL, DemandRows, demand_at, shares
+from atoll.burst.usecases.outlook import SEED, futures, series_of
+from atoll.burst.usecases.series import Series, series_to_bytes
+from atoll.burst.usecases.term import Term
+from atoll.core.engine.burst.broker.ground import Outlook
+from atoll.core.engine.burst.demand.forecast import Forecast
+from atoll.core.engine.burst.demand.series import DAY, STEP_S, Demand, Floats, Key
+from atoll.core.model.burst import BurstPolicy
+from atoll.core.model.ids import QueueName
+from atoll.ports.store.burst import Capacity, DemandRow
+
+KEPT_AS: Final = "forecast"
+MOST_QUEUES: Final = 8
+"""Series of single queues that are forecast, of each kind; more would take too long."""
+
+Policies = Mapping[QueueName | None, BurstPolicy]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known at a time."""
+
+    now: float
+    by_key: Mapping[Key, Sequence[DemandRow]]
+    steps: int
+    capacity: Mapping[str, float]
+    """Devices by kind, without what is rented."""
+    policies: Policies
+
+
+@dataclass(slots=True)
+class Foresight:
+    """Of one term. What forecasts were worth outlives it."""
+
+    term: Term
+    step_s: float = STEP_S
+    horizon: int = DAY
+    outlooks: tuple[Outlook, ...] = ()
+    series: list[Series] = field(default_factory=list)
+    _rows: DemandRows = field(init=False)
+    _forecaster: Forecaster | None = None
+    _observed_at: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._rows = DemandRows(self.step_s)
+
+    async def look(self) -> list[Series]:
+        """Forecast as of now; learn from what came, once every step."""
+        forecaster = await self._restored()
+        known = await self._known()
+        full = known.now // self.step_s * self.step_s
+        if full > self._observed_at:
+            await asyncio.to_thread(self._observe, forecaster, known, full)
+            await self._fit(forecaster, full)
+            await self._put(KEPT_AS, await asyncio.to_thread(packed, forecaster))
+            self._observed_at = full
+        self.outlooks, self.series = await asyncio.to_thread(self._foresee, forecaster, known)
+        await self._put(shown.KEPT_AS, series_to_bytes(self.series))
+        return self.series
+
+    async def _restored(self) -> Forecaster:
+        if self._forecaster is None:
+            kept = await self.term.books.store.memory(KEPT_AS)
+            self._forecaster = await asyncio.to_thread(_unpacked, kept, self.horizon)
+        return self._forecaster
+
+    async def _known(self) -> Known:
+        store = self.term.books.store
+        now = await self.term.now()
+        await self._rows.follow(store, now=now)
+        return Known(
+            now,
+            self._rows.by_key(),
+            self._rows.steps(now),
+            _devices(await store.capacities()),
+            {each.queue: each for each in await store.policies()},
+        )
+
+    async def _fit(self, forecaster: Forecaster, at: float) -> None:
+        """Seconds of work, beside the loop."""
+        at_s = at * STEP_S / self.step_s
+        if forecaster.is_due(at_s):
+            lesson = forecaster.lesson(at_s)
+            forecaster.use(await asyncio.to_thread(lesson.fit), lesson)
+
+    async def _put(self, name: str, content: bytes) -> None:
+        await self.term.write(lambda tx: tx.put_memory(name, content))
+
+    def _demands(self, known: Known, at: float) -> list[Demand]:
+        steps = max(1, known.steps - int((known.now - at) // self.step_s))
+        return [
+            demand_at(key, known.by_key[key], at, steps=steps, step_s=self.step_s)
+            for key in chosen(known)
+        ]
+
+    def _observe(self, forecaster: Forecaster, known: Known, at: float) -> None:
+        demands = self._demands(known, at)
+        forecaster.observe(demands)
+        forecaster.keep([forecaster.forecast(each) for each in demands])
+
+    def _foresee(
+        self, forecaster: Forecaster, known: Known
+    ) -> tuple[tuple[Outlook, ...], list[Series]]:
+        found = [(each, forecaster.forecast(each)) for each in self._demands(known, known.now)]
+        series = [
+            series_of(
+                demand,
+                forecast,
+                forecaster,
+                capacity=known.capacity.get(demand.key.kind, 0.0),
+                step_s=self.step_s,
+            )
+            for demand, forecast in found
+        ]
+        together = [(d, f) for d, f in found if d.key.queue == ALL]
+        outlooks = [each for d, f in together for each in self._outlooks(known, d, f)]
+        return tuple(outlooks), series
+
+    def _outlooks(self, known: Known, demand: Demand, forecast: Forecast) -> list[Outlook]:
+        """Who pays: everybody, if all together may rent; else each queue that may, for its part."""
+        kind = demand.key.kind
+        excess = futures(demand, forecast) - known.capacity.get(kind, 0.0)
+        payers = payers_of(known.policies)
+        if None in payers:
+            return [Outlook(kind, None, self.step_s, excess)]
+        part = shares(known.by_key, kind, now=known.now)
+        return [
+            Outlook(kind, queue, self.step_s, _part(excess, part.get(queue or ALL, 0.0)))
+            for queue in payers
+        ]
+
+
+def chosen(known: Known) -> list[Key]:
+    """Series that are forecast: of all together, of queues with a policy, and of the largest."""
+    found: list[Key] = []
+    for kind in sorted({key.kind for key in known.by_key}):
+        queues = [key for key in known.by_key if key.kind == kind and key.queue != ALL]
+        queues.sort(key=lambda key: (key.queue not in known.policies, -_size(known, key), key))
+        found += [Key(ALL, kind), *queues[:MOST_QUEUES]]
+    return found
+
+
+def payers_of(policies: Policies) -> list[QueueName | None]:
+    """All together, or the topmost queues whose policies allow renting."""
+    if None in policies and policies[None].allowed:
+        return [None]
+    allowed = sorted(queue for queue, each in policies.items() if queue and each.allowed)
+    return [q for q in allowed if not any(q.startswith(f"{other}.") for other in allowed)]
+
+
+def _size(known: Known, key: Key) -> float:
+    return sum(row.devices for row in known.by_key[key])
+
+
+def _part(excess: Floats, share: float) -> Floats:
+    return excess * share
+
+
+def _devices(capacities: Sequence[Capacity]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for each in capacities:
+        if not each.rented:
+            found[each.kind] = found.get(each.kind, 0.0) + each.devices
+    return found
+
+
+def _unpacked(kept: bytes | None, horizon: int) -> Forecaster:
+    """What was kept, or a new one when that cannot be read."""
+    if kept:
+        try:
+            return unpacked(kept, seed=SEED, horizon=horizon)
+        except (ValueError, KeyError, OSError, AttributeError):
+            # AttributeError: trees of a library that is not installed here.
+            pass
+    return Forecaster(SEED, horizon=horizon)

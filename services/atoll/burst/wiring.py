@@ -1,0 +1,149 @@
+"""Puts the burst service together from its settings."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+
+from atoll.adapters.etcd.election import EtcdElection
+from atoll.adapters.postgres.store import PostgresStore
+from atoll.api.burst.v1 import burst_pb2_grpc
+from atoll.burst.loops import Candidate
+from atoll.burst.providers.registry import Site, make_provider
+from atoll.burst.servicer import BurstServicer, UseCases
+from atoll.burst.settings import BurstSettings
+from atoll.burst.usecases.books import Books
+from atoll.burst.usecases.by_hand import ByHand
+from atoll.burst.usecases.explain import Explainer
+from atoll.burst.usecases.look import Looker, WhoLeads
+from atoll.burst.usecases.policy_book import PolicyBook
+from atoll.ports.clock import Clock, Ids
+from atoll.ports.election import ElectionUnavailable
+from atoll.ports.notify import Notifier
+from atoll.ports.provider import Provider
+from atoll.ports.store.burst import BurstStore
+from atoll.ports.streams import Hints
+from atoll.ports.topics import BURST, PLACEMENT
+from atoll.runtime import outside
+from atoll.runtime.process import Process, run
+from atoll.runtime.rpc.server import Add
+
+SERVICE = "burst"
+GRPC_SERVICE = "atoll.api.burst.v1.BurstService"
+
+
+def main() -> int:
+    """Run one replica to its end."""
+    return run(SERVICE, BurstSettings, serve)
+
+
+async def serve(process: Process[BurstSettings]) -> None:
+    """Build the replica, serve, and stand for election until told to stop."""
+    settings = process.settings
+    providers = providers_of(settings, process.clock)
+    store = PostgresStore.open(
+        settings.dsn.get_secret_value(),
+        ids=process.ids,
+        pool_size=settings.pool_size,
+        application=SERVICE,
+    )
+    process.exits.push_async_callback(store.close)
+    etcd = outside.etcd(process)
+    registry = outside.registry(process, etcd)
+    elections: list[EtcdElection] = []
+
+    async def who_leads() -> str | None:
+        with suppress(ElectionUnavailable):
+            return await elections[0].leader() if elections else None
+        return None
+
+    built = Broker(
+        store.burst,
+        providers,
+        hints=outside.hints(process),
+        settings=settings,
+        clock=process.clock,
+        ids=process.ids,
+        who_leads=who_leads,
+    )
+    process.exits.push_async_callback(built.close)
+    server = process.server_for(built.services())
+    await server.start()
+    election = EtcdElection(
+        etcd,
+        prefix=f"{settings.etcd_prefix}/elections/{SERVICE}",
+        identity=server.advertised,
+        ttl_s=settings.election_ttl_s,
+        clock=process.clock,
+    )
+    process.exits.push_async_callback(election.close)
+    elections.append(election)
+    for name, loop in built.loops().items():
+        _ = process.supervisor.start(name, loop)
+    term = process.supervisor.start("election", lambda: built.candidate.stand(election))
+    registration = await registry.register(
+        SERVICE, process.instance, address=server.advertised, ttl_s=settings.registry_ttl_s
+    )
+    process.exits.push_async_callback(registration.close)
+    await process.stopping.wait()
+    # The term ends first, so that a standby need not wait for the lease.
+    term.cancel()
+    await asyncio.wait([term])
+    await server.drain()
+    await process.supervisor.close()
+
+
+class Broker:
+    """The use cases over given adapters, the loops, and the servicer before them."""
+
+    def __init__(
+        self,
+        store: BurstStore,
+        providers: Mapping[str, Provider],
+        *,
+        hints: Hints,
+        settings: BurstSettings,
+        clock: Clock,
+        ids: Ids,
+        who_leads: WhoLeads,
+    ) -> None:
+        self._notifier = Notifier(hints, PLACEMENT, BURST)
+        self.books = Books(store, settings.terms, notifier=self._notifier, clock=clock, ids=ids)
+        looker = Looker(self.books, who_leads)
+        self.use_cases = UseCases(
+            store=store,
+            looker=looker,
+            policies=PolicyBook(self.books),
+            by_hand=ByHand(self.books),
+            explainer=Explainer(self.books),
+        )
+        self.candidate = Candidate(settings, self.books, providers, hints=hints, looker=looker)
+
+    def loops(self) -> dict[str, Callable[[], Awaitable[None]]]:
+        """What runs beside the server, by name."""
+        return {"hints": self.candidate.watch_hints}
+
+    def services(self) -> dict[str, Add]:
+        """What a gRPC server is to serve."""
+        servicer = BurstServicer(self.use_cases)
+        return {
+            GRPC_SERVICE: lambda server: burst_pb2_grpc.add_BurstServiceServicer_to_server(
+                servicer, server
+            )
+        }
+
+    async def close(self) -> None:
+        """Let what is under way end."""
+        await self._notifier.close()
+        await self.candidate.close()
+
+
+def providers_of(settings: BurstSettings, clock: Clock) -> dict[str, Provider]:
+    """Those that are configured; raises BadProvider."""
+    site = Site(
+        clock=clock,
+        deployment=settings.deployment,
+        data_dir=settings.data_dir,
+        dispatch=settings.dispatch,
+        agent_settings=settings.agent,
+    )
+    return {name: make_provider(name, given, site) for name, given in settings.providers.items()}
