@@ -10,11 +10,13 @@ from dataclasses import replace
 from atoll.core.engine.burst.broker.cover import covered
 from atoll.core.engine.burst.broker.forecast_rents import Held, PoolRent, forecast_rents
 from atoll.core.engine.burst.broker.ground import Deeds, Drain, Ground, Rent, Room
+from atoll.core.engine.burst.broker.home import home
 from atoll.core.engine.burst.broker.idle_drains import idle_drains
 from atoll.core.engine.burst.broker.job_rents import JobRents, job_rents, tries_after
 from atoll.core.engine.burst.broker.memory import Memory, Pool, Turn
 from atoll.core.engine.burst.broker.need import belongs, pays_for, units_of
 from atoll.core.engine.burst.broker.over import above_budget, against_policy
+from atoll.core.engine.burst.broker.prompt import followed
 from atoll.core.engine.burst.broker.rooms import Purse, Rooms
 from atoll.core.engine.burst.broker.said import news
 from atoll.core.engine.burst.broker.stock import Stock
@@ -26,6 +28,7 @@ from atoll.core.model.burst import EndCause, InstanceState, chain_of
 
 def decide(ground: Ground) -> Deeds:
     """What is to be done now. The same ground gives the same deeds."""
+    ground = _with_prompt(ground)
     zones, looked_at = looked(ground)
     over = against_policy(ground)
     over += above_budget(ground, [each.instance for each in over])
@@ -39,16 +42,34 @@ def decide(ground: Ground) -> Deeds:
     planned = _planned(found)
     pools, shorts = forecast_rents(left, planned, purse=purse, stock=stock)
     idle = idle_drains(left, planned, taken=set(has.values()), gone=gone)
-    drains = (*over, *idle)
+    going = home(left)
+    drains = (*over, *idle, *going)
     memory = Memory(
         turns=_turns(ground, pools, drains),
         tries=tries_after(ground, found),
         zones=zones,
         looked_at=looked_at,
+        prompt=ground.memory.prompt,
     )
     rents = (*_for_jobs(found), *_for_pools(pools))
     decisions, memory = news(ground, found, pools, shorts=shorts, drains=drains, memory=memory)
     return Deeds(rents, drains, decisions, memory)
+
+
+def _with_prompt(ground: Ground) -> Ground:
+    """With what has become of the jobs that are to start in time."""
+    options, memory = ground.options, ground.memory
+    if not options.late_s:
+        return ground
+    prompt = followed(
+        memory.prompt,
+        ground.wants,
+        came=ground.came,
+        now=ground.now,
+        late_s=options.late_s,
+        share=options.late_share,
+    )
+    return replace(ground, memory=replace(memory, prompt=prompt))
 
 
 def _with_reserve(ground: Ground) -> Rooms:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from atoll.core.engine.burst.broker.gains import Gains
 from atoll.core.engine.burst.broker.ground import Floats
-from atoll.core.engine.burst.broker.table import Bools
+from atoll.core.engine.burst.broker.table import Bools, largest
 from atoll.core.engine.choice.worth import HOUR_S
 
 Ints = NDArray[np.intp]
@@ -42,10 +42,10 @@ def best_load(gains: Gains, rows: Bools, columns: Bools, *, margin: float) -> Lo
         return None
     grid = np.ix_(wants, offers)
     saved, held_s = gains.saved[grid], gains.held_s[grid]
-    order = _order(saved, held_s, gains.table.parts[grid].max(axis=2))
+    order = _order(saved, held_s, gains.table.shares[grid])
     saved, held_s = (np.take_along_axis(each, order, axis=0) for each in (saved, held_s))
     parts = np.take_along_axis(gains.table.parts[grid], order[:, :, None], axis=0)
-    good = ((parts * (saved > 0)[:, :, None]).cumsum(axis=0) <= 1 + 1e-9).all(axis=2) & (saved > 0)
+    good = (largest(parts.cumsum(axis=0)) <= 1 + 1e-9) & (saved > 0)
     sums, longest_s = saved.cumsum(axis=0), np.maximum.accumulate(held_s, axis=0)
     costs = longest_s * gains.prices[offers] / HOUR_S
     nets = np.where(good, sums - costs * (1 + margin), -np.inf)

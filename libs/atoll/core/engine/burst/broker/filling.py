@@ -116,7 +116,7 @@ class Filling:
         leave = self._gains.leave
         if bar := leave.bars[row]:
             return Refused(row, bar, leave.refusals[row] if bar is Bar.POLICY else "")
-        worth = self._gains.saved[row] > self._gains.costs()[row] * (1 + self._options.margin)
+        worth = self._gains.saved[row] > self._gains.costs[row] * (1 + self._options.margin)
         if worth.any():
             return Refused(row, Bar.MANY if many else Bar.BUDGET, line.short)
         return Refused(row, Bar.SOON)

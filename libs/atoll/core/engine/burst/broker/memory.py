@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from atoll.core.engine.burst.broker.prompt import Prompt, prompt_from_json
 from atoll.core.engine.burst.watch import Seen
 from atoll.core.model.ids import JobId, QueueName
 
@@ -42,6 +43,7 @@ class Memory:
     """How spot capacity has come and gone, by Offer.key."""
     looked_at: float = 0.0
     """When that was last looked at."""
+    prompt: Prompt = field(default_factory=Prompt)
 
     def to_json(self) -> dict[str, Any]:
         """All of it, of plain values."""
@@ -55,6 +57,7 @@ class Memory:
                 for key, seen in self.zones.items()
             ],
             "looked_at": self.looked_at,
+            "prompt": self.prompt.to_json(),
         }
 
 
@@ -67,4 +70,5 @@ def memory_from_json(kept: Mapping[str, Any]) -> Memory:
         {Pool(kind, queue): code for kind, queue, code in kept["said_of"]},
         {key: Seen(*seen) for key, *seen in kept["zones"]},
         float(kept["looked_at"]),
+        prompt_from_json(kept["prompt"]) if "prompt" in kept else Prompt(),
     )

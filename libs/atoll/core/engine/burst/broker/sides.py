@@ -20,7 +20,7 @@ NONE: Final = -1
 def sided(ground: Ground, gains: Gains, zones: Zones) -> Gains:
     """Only those for whom something is worth its price are asked about."""
     spot = np.array([offer.market is Market.SPOT for offer in gains.offers])
-    worth = gains.saved > gains.costs() * gains.table.shares
+    worth = gains.saved > gains.costs * gains.table.shares
     urgent = np.isfinite(gains.hopes.latest_s) & (gains.hopes.latest_s > 0)
     rule, shut = SpotSide(), np.zeros_like(gains.saved, dtype=bool)
     bars = list(gains.leave.bars)

@@ -26,11 +26,8 @@ class Table:
     """(W, O) an instance holds the whole job."""
     parts: Floats
     """(W, O, AMOUNTS) of an instance, by the first alternative that fits; 1: all of it."""
-
-    @property
-    def shares(self) -> Floats:
-        """(W, O) the largest part."""
-        return np.asarray(self.parts.max(axis=2))
+    shares: Floats
+    """(W, O) the largest part."""
 
 
 def table_of(wants: Sequence[Want], offers: Sequence[Offer]) -> Table:
@@ -45,10 +42,15 @@ def table_of(wants: Sequence[Want], offers: Sequence[Offer]) -> Table:
         right = (asked[:, :1] == kind) | (asked[:, :1] == 0) | (asked[:, 1:2] == 0)
         right &= asked[:, :1] != NOBODY
         part = asked[:, None, 1:] / np.maximum(has, 1e-9)
-        new = right & (part.max(axis=2) <= 1 + 1e-12) & ~fits
+        new = right & (largest(part) <= 1 + 1e-12) & ~fits
         parts[new] = part[new]
         fits |= new
-    return Table(fits, parts)
+    return Table(fits, parts, largest(parts))
+
+
+def largest(parts: Floats) -> Floats:
+    """(W, O) of (W, O, AMOUNTS)."""
+    return np.asarray(np.maximum(np.maximum(parts[..., 0], parts[..., 1]), parts[..., 2]))
 
 
 def _amounts(offer: Offer) -> tuple[float, float, float]:

@@ -173,9 +173,9 @@ def _none(found: JobRents, refusal: Refusal) -> tuple[str, Terms]:
     gains, row = found.gains, refusal.row
     if gains is None or row is None or refusal.bar is not Bar.SOON:
         return refusal.detail or TEXTS.get(refusal.bar, ""), ()
-    opened = np.where(gains.leave.open[row], gains.costs()[row] - gains.saved[row], np.inf)
+    opened = np.where(gains.leave.open[row], gains.costs[row] - gains.saved[row], np.inf)
     best, start = int(np.argmin(opened)), gains.hopes.starts[row]
-    saved, cost = gains.saved[row, best] / MICROS, gains.costs()[row, best] / MICROS
+    saved, cost = gains.saved[row, best] / MICROS, gains.costs[row, best] / MICROS
     text = (
         f"local start {in_words(start.p50_s)} (p90 {in_words(start.p90_s)}), the best would be "
         f"{named(gains.offers[best])}: worth ${saved:.2f}, cost ${cost:.2f}"
