@@ -20,6 +20,7 @@ from atoll.placement.usecases.foresight import remember
 from atoll.placement.usecases.forget import Forgotten, forget_cluster
 from atoll.placement.usecases.leader import Leader
 from atoll.placement.usecases.recovery import begin_term, resume
+from atoll.placement.usecases.rentals import forget_rentals
 from atoll.ports.clock import Clock
 from atoll.ports.election import Election, ElectionUnavailable, Leadership
 from atoll.ports.registry import RegistryPort, RegistryUnavailable
@@ -229,6 +230,8 @@ class Candidate:
     async def _cycle(self, leader: Leader) -> None:
         with telemetry.CYCLE_SECONDS.time():
             await leader.catch_up()
+            for name in await forget_rentals(leader):
+                await self._publisher.drop(name)
             await self._publish(await leader.take_back())
             committed = await leader.schedule()
         telemetry.observe(leader, committed)

@@ -172,6 +172,11 @@ def _guaranteed(leader: Leader, pending: PendingJob, point: Point | None, *, now
 
 
 def _held(leader: Leader, hold: Nomination, *, now: float) -> Eta:
+    rental = leader.memory.world.ledger.rented.get(hold.cluster)
+    if rental is not None:
+        soon = max(now, rental.ready_at)
+        cause = "its rented machine boots: it starts there, or where else there is room first"
+        return Eta(soon, max(soon, hold.until), soon, cause, cluster=hold.cluster)
     held = (leader.memory.world.ledger.holdings.get(victim) for victim in hold.victims)
     grace_s = (each.run.terms.grace_s for each in held if each is not None and each.run is not None)
     soon = now + max(grace_s, default=0.0)

@@ -60,7 +60,7 @@ async def _queued(leader: Leader, job: JobId, *, now: float) -> Answer:
     hold = world.ledger.nominations.get(job)
     return Answer(
         state=JobState.QUEUED,
-        summary=found.summary if hold is None else _held(hold, now),
+        summary=found.summary if hold is None else _held(leader, hold, now),
         as_of=now,
         reasons=found.reasons,
         tallies=found.tallies,
@@ -72,7 +72,15 @@ async def _queued(leader: Leader, job: JobId, *, now: float) -> Answer:
     )
 
 
-def _held(hold: Nomination, now: float) -> str:
+def _held(leader: Leader, hold: Nomination, now: float) -> str:
+    rental = leader.memory.world.ledger.rented.get(hold.cluster)
+    if rental is not None:
+        soon = max(0.0, rental.ready_at - now)
+        return (
+            f"{rental.offer.instance_type} in {rental.offer.zone} is rented for it as cluster"
+            f" {hold.cluster}, and boots for another {soon:.0f} seconds: it starts there, or where"
+            " else there is room first"
+        )
     runs = f"{len(hold.victims)} runs that are" if len(hold.victims) != 1 else "a run that is"
     return (
         f"its place on cluster {hold.cluster} is held for another {max(0.0, hold.until - now):.0f}"

@@ -36,15 +36,36 @@ async def forget_cluster(
         )
     async with store.begin() as tx:
         after = await tx.require(fence)
-        cluster = await _lock(tx, name)
-        attempts = await tx.forget_cluster(name)
-        outcomes = await _lost(tx, attempts)
-        await end_attempts(tx, outcomes, now=await tx.now())
+        return await _forget(tx, after, _checked(await _found(tx, name), name))
+
+
+async def forget_ended(store: PlacementStore, fence: Fence, name: ClusterName) -> Forgotten:
+    """Forget the cluster of a rented machine of whose end its provider has assured us.
+
+    Nothing runs there any more, so everything that did is lost, and queues again whatever its
+    `on_lost` says. One that somebody has forgotten already is no error.
+    """
+    async with store.begin() as tx:
+        after = await tx.require(fence)
+        cluster = await _found(tx, name)
+        if cluster is None or cluster.state is ClusterState.RETIRED:
+            return Forgotten(after, (), 0)
+        return await _forget(tx, after, cluster)
+
+
+async def _forget(tx: PlacementTx, after: Fence, cluster: Cluster) -> Forgotten:
+    attempts = await tx.forget_cluster(cluster.name)
+    outcomes = await _lost(tx, attempts)
+    await end_attempts(tx, outcomes, now=await tx.now())
     return Forgotten(after, tuple(outcomes), cluster.head_seq - cluster.sent_seq)
 
 
-async def _lock(tx: PlacementTx, name: ClusterName) -> Cluster:
-    cluster = (await tx.lock_sessions([name])).get(name)
+async def _found(tx: PlacementTx, name: ClusterName) -> Cluster | None:
+    return (await tx.lock_sessions([name])).get(name)
+
+
+def _checked(cluster: Cluster | None, name: ClusterName) -> Cluster:
+    """A cluster that may be forgotten by an operator's word."""
     if cluster is None:
         raise NotFound(
             f"there is no cluster {name}",

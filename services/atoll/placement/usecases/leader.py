@@ -259,7 +259,8 @@ class Leader:
         self.foresight.record.started(placed, now=self.clock.now())
         self.memory.nominated(done.nominations, released=made.released)
         self.counters.placements += len(committed.placed)
-        self.counters.preempted += len(done.revoked.stopping) + len(ended)
+        drained = sum(e.cause is StopCause.DRAIN for e in made.evictions)
+        self.counters.preempted += len(done.revoked.stopping) + len(ended) - drained
         self.counters.booked += sum(e.cause is StopCause.BOOKING for e in made.evictions)
         self.counters.dropped += len(committed.dropped)
         prompt = self.memory.newcomers.looked_at(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from atoll.core.engine.memo import Memo
 from atoll.core.model.booking import Owners
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, QueueName
-from atoll.core.model.inventory import Cluster
+from atoll.core.model.inventory import Cluster, ClusterState
 from atoll.core.model.job import Attempt, Queue
 from atoll.core.model.lifecycle import (
     TERMINAL_ATTEMPT,
@@ -28,7 +28,7 @@ from atoll.placement.usecases.foresight import runs_of
 from atoll.placement.usecases.newcomers import Newcomers
 from atoll.placement.usecases.rejections import Rejection, rejections_of
 from atoll.placement.usecases.sizes import SizeBook
-from atoll.ports.store.placement import AttemptView, JobView, ShardDelta
+from atoll.ports.store.placement import AttemptView, BurstGround, JobView, ShardDelta
 
 
 @dataclass(slots=True)
@@ -76,6 +76,7 @@ class LeaderMemory:
     sizes: SizeBook = field(default_factory=SizeBook)
     marks: MarkBook = field(default_factory=MarkBook)
     boots: BootBook = field(default_factory=BootBook)
+    burst: BurstGround = field(default_factory=BurstGround)
     promised: set[AttemptId] = field(default_factory=set)
     """Live attempts of jobs whose deadline was guaranteed."""
     _held: set[JobId] = field(default_factory=set)
@@ -87,6 +88,8 @@ class LeaderMemory:
         """Take in rows that changed. `now` is monotonic."""
         absorbed = Absorbed()
         self.put_clusters(delta.clusters)
+        # Which nodes are rented is known before anything of them is.
+        self._put_rentals(delta)
         self.world.upsert_nodes(delta.nodes)
         self._put_queues(delta)
         self._put_windows(delta, absorbed)
@@ -113,6 +116,13 @@ class LeaderMemory:
             absorbed.new_owners = self.marks.ask(delta.windows)
             self.world.drop_windows(delta.windows_gone)
             self.world.put_windows(delta.windows)
+
+    def _put_rentals(self, delta: ShardDelta) -> None:
+        retired = {c.name for c in self.clusters.values() if c.state is ClusterState.RETIRED}
+        self.world.put_rentals(r for r in delta.rentals if r.cluster not in retired)
+        if delta.burst is not None:
+            self.burst = delta.burst
+            self.world.set_burst_policies(delta.burst.policies)
 
     def put_clusters(self, clusters: Iterable[Cluster]) -> None:
         """Take in clusters as they stand now."""

@@ -37,6 +37,8 @@ class FleetCopy:
     def absorb(self, delta: ShardDelta) -> bool:
         """Take in rows that changed; whether that matters to the calendar."""
         self._absorb_clusters(delta.clusters)
+        # Before its nodes are known: nobody books what is rented.
+        self.world.put_rentals(delta.rentals)
         self._absorb_nodes(delta.nodes)
         self._absorb_queues(delta)
         self._absorb_attempts(delta.attempts)
