@@ -1,6 +1,7 @@
 """Lets the broker decide on what is known now, and writes what it decided: rows, not calls."""
 
 import asyncio
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -36,7 +37,10 @@ class Decider:
     async def look(self) -> list[Happened]:
         """Decide once; what came of it."""
         ground = await self.ground()
-        deeds = await asyncio.to_thread(decide, ground)
+        return await self.carry_out(await asyncio.to_thread(decide, ground))
+
+    async def carry_out(self, deeds: Deeds) -> list[Happened]:
+        """Write what was decided, as far as budgets bear it by now."""
         happened = [*await self._rents(deeds), *await self._drains(deeds)]
         self.term.memory = deeds.memory
         await self._say(deeds)
@@ -77,13 +81,10 @@ class Decider:
 
     async def _rents(self, deeds: Deeds) -> list[Happened]:
         said = [each for each in deeds.decisions if each.action == RENT]
-        return [
-            await self._rent(rent, decision)
-            for rent, decision in zip(deeds.rents, _paired(deeds.rents, said), strict=True)
-        ]
+        return [await self._rent(rent, about) for rent, about in paired(deeds.rents, said)]
 
-    async def _rent(self, rent: Rent, decision: BurstDecision) -> Happened:
-        """One transaction each: the budget, the row, and the decision; or why not."""
+    async def _rent(self, rent: Rent, said: Sequence[BurstDecision]) -> Happened:
+        """One transaction each: the budget, the row, and the decisions; or why not."""
         books = self.term.books
 
         async def change(tx: BurstTx) -> Happened:
@@ -92,10 +93,11 @@ class Decider:
             fresh = books.fresh(rent, now=now)
             if short is not None:
                 why = f"not rented: {short_in_words(short)}"
-                await tx.add_decisions([replace(decision, at=now, action="none", why=why)])
+                none = [replace(each, at=now, action="none", why=why) for each in said]
+                await tx.add_decisions(none)
                 return Happened("short", fresh.instance, why)
             (made,) = await tx.add_instances([fresh])
-            await tx.add_decisions([replace(decision, at=now, instances=(made.id,))])
+            await tx.add_decisions([replace(each, at=now, instances=(made.id,)) for each in said])
             return Happened(RENT, made, rent.why)
 
         return await self.term.write(change)
@@ -131,11 +133,17 @@ def _ending(drain: Drain) -> Ending:
     return Ending(drain.cause, drain.why, stop_at=drain.stop_at, drain_by=drain.drain_by)
 
 
-def _paired(rents: Sequence[Rent], said: Sequence[BurstDecision]) -> list[BurstDecision]:
-    """The decision of each rent: they come in the same order."""
-    if len(said) == len(rents):
-        return list(said)
-    return [_of(rent) for rent in rents]
+def paired(
+    rents: Sequence[Rent], said: Sequence[BurstDecision]
+) -> list[tuple[Rent, list[BurstDecision]]]:
+    """Each rent with what was said of it: of each of its jobs, or once. Both are in one order."""
+    left, found = deque(said), []
+    for rent in rents:
+        about = [left.popleft()] if left and not rent.jobs else []
+        while left and left[0].job in rent.jobs:
+            about.append(left.popleft())
+        found.append((rent, about or [_of(rent)]))
+    return found
 
 
 def _of(rent: Rent) -> BurstDecision:
