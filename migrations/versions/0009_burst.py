@@ -32,6 +32,7 @@ INSTANCES = (
         idle_since double precision NOT NULL,
         stop_at double precision NOT NULL,
         drain_by double precision NOT NULL,
+        keep_until double precision NOT NULL,
         ended_at double precision NOT NULL,
         cause text NOT NULL,
         message text NOT NULL,

@@ -68,6 +68,7 @@ async def test_an_instance_is_written_but_not_who_it_is(world: StoreWorld) -> No
         idle_since=13.0,
         stop_at=14.0,
         drain_by=15.0,
+        keep_until=16.0,
         cause=EndCause.IDLE,
         message="nothing to do",
     )

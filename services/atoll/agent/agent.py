@@ -113,6 +113,8 @@ class Agent:
                 self._parts.lease.end()
                 self._parts.worker.stop_all()
                 return REFUSED_S * (0.5 + self._ids.jitter())
+            case DomainError(code=ErrorCode.JOIN_REFUSED):
+                return REFUSED_S * (0.5 + self._ids.jitter())
             case _:
                 return self._next_turn(lasted_s)
 

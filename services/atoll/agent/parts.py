@@ -41,6 +41,8 @@ class Parts:
     stock: Stock
     worker: Worker
     lease: Lease
+    join_token: str = ""
+    """What a rented cluster shows; empty: it is not rented."""
 
     @property
     def applied(self) -> int:
@@ -66,6 +68,7 @@ class Parts:
                 if can_guard
                 else 0.0,
                 fresh_journal=memory.applied is None,
+                join_token=self.join_token,
             )
         )
 

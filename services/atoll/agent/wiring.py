@@ -71,6 +71,7 @@ def make_parts(
         stock=stock,
         worker=Worker(backend, reports, stock, lease=lease, clock=clock),
         lease=lease,
+        join_token=settings.join_token.get_secret_value(),
     )
 
 

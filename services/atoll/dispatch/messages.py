@@ -1,5 +1,6 @@
 """What goes over a session's stream, in the words of the use cases."""
 
+from hashlib import sha256
 from typing import assert_never
 
 from atoll.api.agent.v1 import agent_pb2
@@ -39,6 +40,7 @@ def claim_of(hello: agent_pb2.Hello, *, holder: str, settings: DispatchSettings)
         applied_seq=hello.applied_seq,
         last_report=hello.last_report,
         fresh_journal=hello.fresh_journal,
+        join_hash=sha256(hello.join_token.encode()).digest() if hello.join_token else b"",
     )
 
 

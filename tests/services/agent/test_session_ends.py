@@ -4,6 +4,8 @@ import asyncio
 import json
 from pathlib import Path
 
+from pydantic import SecretStr
+
 from atoll.adapters.system import SystemClock
 from atoll.api.agent.v1 import agent_pb2
 from atoll.core.model.errors import ErrorCode, FailedPrecondition
@@ -12,7 +14,7 @@ from atoll.core.model.reason import ReasonCode
 from atoll.core.model.spec import OnLost
 from tests.services.agent.fake_dispatch import FakeDispatch
 from tests.services.agent.jobs import attempt, job, on
-from tests.services.agent.running import Running
+from tests.services.agent.running import Running, simulated
 from tests.support.waiting import eventually
 
 STARTED, FINISHED, STOPPED = AttemptEvent.STARTED, AttemptEvent.FINISHED, AttemptEvent.STOPPED
@@ -102,3 +104,29 @@ async def test_a_session_whose_heartbeats_are_not_answered_is_given_up(
     dispatch.answer_heartbeats, dispatch.lease_s = False, 0.2
     await agent.start()
     await dispatch.until(lambda: len(dispatch.hellos) >= 2)
+
+
+async def test_a_rented_clusters_agent_shows_its_token_each_time(
+    dispatch: FakeDispatch, tmp_path: Path
+) -> None:
+    agent = Running(simulated(tmp_path, dispatch, join_token=SecretStr("word")))
+    await agent.start()
+    await dispatch.until(lambda: len(dispatch.hellos) == 1)
+    dispatch.drop()
+    await dispatch.until(lambda: len(dispatch.hellos) == 2)
+    await agent.stop()
+    assert [hello.join_token for hello in dispatch.hellos] == ["word", "word"]
+
+
+async def test_an_agent_that_may_not_join_leaves_what_runs_alone(
+    dispatch: FakeDispatch, agent: Running
+) -> None:
+    await agent.start()
+    dispatch.start_attempt(attempt(1), job(60), on(0))
+    dispatch.push()
+    await dispatch.until(lambda: dispatch.events(attempt(1)) == [STARTED])
+    dispatch.refuse_with = FailedPrecondition("given up", code=ErrorCode.JOIN_REFUSED)
+    dispatch.drop()
+    await dispatch.until(lambda: len(dispatch.hellos) == 2)
+    await agent.stop()
+    assert agent.ledger("stop") == []

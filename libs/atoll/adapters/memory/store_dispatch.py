@@ -66,7 +66,9 @@ class MemoryDispatchStore:
         """Register the cluster if new, and take its session.
 
         Raises FailedPrecondition ALREADY_HELD (another instance's lease is not over),
-        CLUSTER_RETIRED, or CLUSTER_QUARANTINED: the agent has applied what the store does not know.
+        CLUSTER_RETIRED, JOIN_REFUSED (a rented cluster, and its token is wrong, was used by another
+        agent, or it was given up), or CLUSTER_QUARANTINED: the agent has applied what the store
+        does not know.
         """
         now = self._clock.now()
         async with self._database.transaction(now) as rows:

@@ -2,8 +2,11 @@
 
 from dataclasses import replace
 
+from atoll.adapters.memory.burst_rows import InstanceRow
 from atoll.adapters.memory.store_rows import Rows
+from atoll.core.model.burst_join import is_rented, join_refusal, unknown
 from atoll.core.model.errors import ErrorCode, FailedPrecondition
+from atoll.core.model.ids import ClusterName
 from atoll.core.model.inventory import Cluster, ClusterState
 from atoll.core.model.lifecycle import TERMINAL_ATTEMPT
 from atoll.core.model.messages import ChangeKind, Decision, DecisionKind
@@ -12,13 +15,23 @@ from atoll.ports.store.dispatch import SessionClaim, SessionRow
 
 def answer_claim(rows: Rows, claim: SessionClaim, *, now: float) -> SessionRow | FailedPrecondition:
     """The session, taken, or why it is refused; what was written stands either way."""
+    rented = _rented(rows, claim.cluster)
+    if rented is None and is_rented(claim.cluster):
+        return unknown(claim.cluster)
     cluster = rows.clusters.get(claim.cluster)
     if cluster is None:
         cluster = Cluster(claim.cluster)
         rows.clusters.put(claim.cluster, cluster)
-    refusal = _held_or_retired(cluster, claim, now=now) or _quarantined(rows, cluster, claim)
+    refusal = _held_or_retired(cluster, claim, now=now)
+    if refusal is None and rented is not None:
+        refusal = _not_joined(rented, claim)
+    refusal = refusal or _quarantined(rows, cluster, claim)
     if refusal is not None:
         return refusal
+    if rented is not None:
+        # Its token is its agent's own from now on.
+        joined = replace(rented, joined_by=claim.instance)
+        rows.burst.instances.put(rented.instance.id, joined)
     anew = cluster.agent_instance != claim.instance
     taken = _taken(cluster, claim, now=now)
     if anew:
@@ -53,6 +66,21 @@ def _held_or_retired(
     )
 
 
+def _rented(rows: Rows, cluster: ClusterName) -> InstanceRow | None:
+    every = rows.burst.instances.values() if is_rented(cluster) else ()
+    return next((row for row in every if row.instance.cluster == cluster), None)
+
+
+def _not_joined(row: InstanceRow, claim: SessionClaim) -> FailedPrecondition | None:
+    return join_refusal(
+        row.instance,
+        agent=claim.instance,
+        joined_by=row.joined_by,
+        shown=claim.join_hash,
+        expected=row.join_hash,
+    )
+
+
 def _quarantined(rows: Rows, cluster: Cluster, claim: SessionClaim) -> FailedPrecondition | None:
     quarantined = cluster.state is ClusterState.QUARANTINED
     if claim.applied_seq <= cluster.head_seq and not quarantined:
@@ -71,8 +99,10 @@ def _quarantined(rows: Rows, cluster: Cluster, claim: SessionClaim) -> FailedPre
 
 
 def _taken(cluster: Cluster, claim: SessionClaim, *, now: float) -> Cluster:
+    booting = cluster.state is ClusterState.BOOTING
     described = replace(
         cluster,
+        state=ClusterState.ACTIVE if booting else cluster.state,
         backend=claim.backend,
         can_guard=claim.can_guard,
         levels=claim.levels,

@@ -38,6 +38,7 @@ INSTANCE_MUTABLE: Final = {
     "idle_since": "double precision",
     "stop_at": "double precision",
     "drain_by": "double precision",
+    "keep_until": "double precision",
     "ended_at": "double precision",
     "cause": "text",
     "message": "text",
@@ -72,7 +73,7 @@ def instance_mutable(instance: Instance) -> tuple[object, ...]:
     return (
         instance.state.value, instance.why, instance.provider_id, instance.created_at,
         instance.ready_at, instance.idle_since, instance.stop_at, instance.drain_by,
-        instance.ended_at, instance.cause.value, instance.message,
+        instance.keep_until, instance.ended_at, instance.cause.value, instance.message,
     )  # fmt: skip
 
 
@@ -94,6 +95,7 @@ def instance_from(row: Record) -> Instance:
         idle_since=row["idle_since"],
         stop_at=row["stop_at"],
         drain_by=row["drain_by"],
+        keep_until=row["keep_until"],
         ended_at=row["ended_at"],
         cause=CAUSES[row["cause"]],
         message=row["message"],

@@ -3,6 +3,7 @@
 import json
 from typing import Final
 
+from atoll.adapters.postgres.burst_rows import INSTANCE_COLUMNS, instance_from
 from atoll.adapters.postgres.cluster_rows import (
     CLUSTERS,
     DECISION_COLUMNS,
@@ -11,12 +12,23 @@ from atoll.adapters.postgres.cluster_rows import (
 )
 from atoll.adapters.postgres.live import add_changes
 from atoll.adapters.postgres.sql import Record, Sql
+from atoll.core.model.burst_join import is_rented, join_refusal, unknown
 from atoll.core.model.errors import ErrorCode, FailedPrecondition
 from atoll.core.model.ids import ClusterName
 from atoll.core.model.inventory import ClusterState
 from atoll.core.model.messages import ChangeKind
 from atoll.ports.store.dispatch import SessionClaim, SessionRow
 
+RENTED: Final = f"""
+SELECT {INSTANCE_COLUMNS}, i.joined_by, i.join_hash FROM burst_instances i WHERE i.cluster = $1
+FOR NO KEY UPDATE
+"""
+# Its token is its agent's own from now on.
+JOIN: Final = "UPDATE burst_instances SET joined_by = $2 WHERE id = $1"
+ACTIVATE: Final = """
+UPDATE clusters SET state = 'ACTIVE', revision = revision + 1
+WHERE name = $1 AND state = 'BOOTING'
+"""
 REGISTER: Final = (
     "INSERT INTO clusters (name) VALUES ($1) ON CONFLICT (name) DO NOTHING",
     "INSERT INTO sessions (cluster) VALUES ($1) ON CONFLICT (cluster) DO NOTHING",
@@ -62,18 +74,33 @@ WHERE a.cluster = $1 AND a.live AND d.kind <> 'VOID' ORDER BY d.number
 
 async def answer_claim(sql: Sql, claim: SessionClaim) -> SessionRow | FailedPrecondition:
     """The session, taken, or why it is refused; what was written stands either way."""
+    rented = await sql.row(RENTED, claim.cluster) if is_rented(claim.cluster) else None
+    if rented is None and is_rented(claim.cluster):
+        return unknown(claim.cluster)
     row = await _locked(sql, claim.cluster)
-    refusal = _held_or_retired(row, claim)
-    if refusal is None and _is_ahead(row, claim):
-        refusal = await _quarantined(sql, row, claim)
+    refusal = await _refusal(sql, row, claim, rented=rented)
     if refusal is not None:
         return refusal
+    if rented is not None:
+        await sql.run(JOIN, rented["id"], claim.instance)
+        await sql.run(ACTIVATE, claim.cluster)
     await _take(sql, row, claim)
     anew = claim.fresh_journal or row["instance"] != claim.instance
     live = await sql.rows(LIVE_DECISIONS, claim.cluster) if anew else []
     taken = await sql.row(READ, claim.cluster)
     assert taken is not None
     return SessionRow(cluster_from(taken), anew, live=tuple(decision_from(d) for d in live))
+
+
+async def _refusal(
+    sql: Sql, row: Record, claim: SessionClaim, *, rented: Record | None
+) -> FailedPrecondition | None:
+    refusal = _held_or_retired(row, claim)
+    if refusal is None and rented is not None:
+        refusal = _not_joined(rented, claim)
+    if refusal is None and _is_ahead(row, claim):
+        refusal = await _quarantined(sql, row, claim)
+    return refusal
 
 
 async def _locked(sql: Sql, name: ClusterName) -> Record:
@@ -97,6 +124,16 @@ def _held_or_retired(row: Record, claim: SessionClaim) -> FailedPrecondition | N
         f"another agent holds cluster {claim.cluster}",
         code=ErrorCode.ALREADY_HELD,
         metadata={"holder": row["holder"], "lease_left_s": f"{left_s:.3f}"},
+    )
+
+
+def _not_joined(rented: Record, claim: SessionClaim) -> FailedPrecondition | None:
+    return join_refusal(
+        instance_from(rented),
+        agent=claim.instance,
+        joined_by=rented["joined_by"],
+        shown=claim.join_hash,
+        expected=rented["join_hash"],
     )
 
 

@@ -102,7 +102,9 @@ class DispatchStore(Protocol):
         """Register the cluster if new, and take its session.
 
         Raises FailedPrecondition ALREADY_HELD (another instance's lease is not over),
-        CLUSTER_RETIRED, or marks the cluster QUARANTINED when `applied_seq > head_seq`.
+        CLUSTER_RETIRED, JOIN_REFUSED (a rented cluster, and its token is wrong, was used by another
+        agent, or it was given up), or marks the cluster QUARANTINED when `applied_seq > head_seq`.
+        A cluster that was BOOTING is ACTIVE from then on.
         """
         ...
 
