@@ -67,7 +67,8 @@ def test_times_that_a_clock_jumped_over_did_not_pass() -> None:
     assert is_due(NOW + 500, NOW + 1500, jumps)
     assert is_due(NOW - 1, NOW + 1010, jumps)
     assert watched(jumps, passed_s=10, before=NOW + 1010, now=NOW + 1020) == jumps
-    assert watched(jumps, passed_s=10, before=NOW + 1020, now=NOW + 30) == ()
+    assert watched(jumps, passed_s=10, before=NOW + 1020, now=NOW + 30) == (Jump(NOW + 30, 20),)
+    assert watched(jumps, passed_s=10, before=NOW + 1020, now=NOW + 5) == ()
     assert since(NOW, NOW - 500, ()) == 0.0
 
 

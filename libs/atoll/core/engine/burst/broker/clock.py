@@ -23,9 +23,10 @@ def watched(
 ) -> tuple[Jump, ...]:
     """Jumps after another look at the clock, when really (by a steady one) so much has passed.
 
-    A clock that went back takes the jumps with it that are then to come.
+    A clock that went back takes jumps back as far as it went.
     """
-    kept = [each for each in jumps if each.at <= now]
+    back = [Jump(min(each.at, now), each.by_s - max(0.0, each.at - now)) for each in jumps]
+    kept = [each for each in back if each.by_s > 0]
     by_s = now - before - passed_s
     if by_s > LEAST_S:
         kept.append(Jump(now, by_s))

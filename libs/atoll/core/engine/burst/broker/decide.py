@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from atoll.core.engine.burst.broker.cover import covered
 from atoll.core.engine.burst.broker.forecast_rents import Held, PoolRent, forecast_rents
-from atoll.core.engine.burst.broker.ground import Deeds, Drain, Ground, Rent, Room
+from atoll.core.engine.burst.broker.ground import Deeds, Ground, Rent, Room
 from atoll.core.engine.burst.broker.home import home
-from atoll.core.engine.burst.broker.idle_drains import idle_drains
+from atoll.core.engine.burst.broker.idle_drains import Idle, idle_drains
 from atoll.core.engine.burst.broker.job_rents import JobRents, job_rents, tries_after
 from atoll.core.engine.burst.broker.memory import Memory, Pool, Turn
 from atoll.core.engine.burst.broker.need import belongs, pays_for, units_of
@@ -23,7 +23,7 @@ from atoll.core.engine.burst.broker.stock import Stock
 from atoll.core.engine.burst.broker.words import job_terms, pool_terms, pool_why, rent_why
 from atoll.core.engine.burst.broker.zones import looked
 from atoll.core.engine.choice.worth import HOUR_S
-from atoll.core.model.burst import EndCause, InstanceState, chain_of
+from atoll.core.model.burst import InstanceState, chain_of
 
 
 def decide(ground: Ground) -> Deeds:
@@ -43,9 +43,9 @@ def decide(ground: Ground) -> Deeds:
     pools, shorts = forecast_rents(left, planned, purse=purse, stock=stock)
     idle = idle_drains(left, planned, taken=set(has.values()), gone=gone)
     going = home(left)
-    drains = (*over, *idle, *going)
+    drains = (*over, *idle.drains, *going)
     memory = Memory(
-        turns=_turns(ground, pools, drains),
+        turns=_turns(ground, pools, idle),
         tries=tries_after(ground, found),
         zones=zones,
         looked_at=looked_at,
@@ -119,16 +119,18 @@ def _for_pools(pools: list[PoolRent]) -> list[Rent]:
     ]
 
 
-def _turns(ground: Ground, pools: list[PoolRent], drains: tuple[Drain, ...]) -> dict[Pool, Turn]:
-    """When pools that are foreseen last grew and shrank."""
-    idle = {each.instance for each in drains if each.cause is EndCause.IDLE}
-    shrunk = [each for each in ground.instances if each.id in idle]
+def _turns(ground: Ground, pools: list[PoolRent], idle: Idle) -> dict[Pool, Turn]:
+    """When pools that are foreseen last grew, shrank, and wanted what they had."""
+    ended = {each.instance for each in idle.drains}
+    shrunk = [each for each in ground.instances if each.id in ended]
     grown = {each.need.pool for each in pools}
     turns = {}
     for pool in (Pool(each.kind, each.queue) for each in ground.outlooks):
-        turn = ground.memory.turns.get(pool, Turn())
+        before = ground.memory.turns.get(pool, Turn())
         rents = any(each.kind == pool.kind and pays_for(pool.queue, each.queue) for each in grown)
-        rented_at = ground.now if rents else turn.rented_at
-        drains_here = any(belongs(each, pool) for each in shrunk)
-        turns[pool] = Turn(rented_at, ground.now if drains_here else turn.drained_at)
+        drains = any(belongs(each, pool) for each in shrunk)
+        now = (rents, drains, pool in idle.wanted)
+        turns[pool] = Turn(
+            *(ground.now if new else at for new, at in zip(now, before, strict=True))
+        )
     return turns

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from atoll.core.engine.burst.broker.ground import Floats, Ground
+from atoll.core.engine.burst.broker.in_time import worth_in_time
 from atoll.core.engine.burst.broker.leave import Leave, leave_of
-from atoll.core.engine.burst.broker.prompt import left_s, worth_in_time
 from atoll.core.engine.burst.broker.starts import Start, late_chance, start_of, waits
 from atoll.core.engine.burst.broker.table import Bools, Table, table_of
 from atoll.core.engine.choice.worth import HOUR_S, hour_of
@@ -72,9 +72,9 @@ def gains_of(ground: Ground, wants: Sequence[Want], offers: Sequence[Offer]) -> 
     borne = costs * table.shares
     leave = leave_of(ground, wants, offers, fits=table.fits, costs=borne)
     saved = _saved(offers, hopes, lost_s)
-    saved += _in_time(
-        ground, wants, hopes, np.where(leave.open, borne, np.inf), saved=saved, leads=_leads(offers)
-    )
+    free = leave.open & ~np.isfinite(hopes.latest_s)[:, None]
+    asked, leads = np.where(free, borne, np.inf), _leads(offers)
+    saved += worth_in_time(ground, wants, hopes.starts, costs=asked, saved=saved, leads=leads)
     saved -= np.array([float(ground.options.egress.get(each.region, 0)) for each in offers])
     saved = np.where(leave.open, np.maximum(saved, 0.0), 0.0)
     return Gains(wants, offers, table, hopes, leave, prices, held_s, costs, saved)
@@ -111,28 +111,6 @@ def _saved(offers: Sequence[Offer], hopes: Hopes, lost_s: Floats) -> Floats:
     averted = np.where(in_time, (hopes.lates * hopes.penalties)[:, None], 0.0)
     urgent = np.isfinite(hopes.latest_s) & in_time.any(axis=1)
     return np.where(urgent[:, None], averted, hopes.hours[:, None] * delays / HOUR_S)
-
-
-def _in_time(
-    ground: Ground,
-    wants: Sequence[Want],
-    hopes: Hopes,
-    costs: Floats,
-    *,
-    saved: Floats,
-    leads: Floats,
-) -> Floats:
-    """(W, O) what it is worth that a job without a deadline is not late. `costs`: where open."""
-    options = ground.options
-    if not options.late_s:
-        return np.zeros_like(costs)
-    rest_s = left_s(ground.memory.prompt, wants, now=ground.now, late_s=options.late_s)
-    in_time = (leads <= rest_s[:, None]) & ~np.isfinite(hopes.latest_s)[:, None]
-    rest_s = np.where(in_time.any(axis=1), rest_s, 0.0)
-    cheapest = costs.argmin(axis=1)[:, None]
-    least, most = (np.take_along_axis(each, cheapest, axis=1)[:, 0] for each in (costs, saved))
-    worth = worth_in_time(ground.memory.prompt, hopes.starts, rest_s, costs=least, saved=most)
-    return np.where(in_time, worth[:, None], 0.0)
 
 
 def _lost_s(wants: Sequence[Want], offers: Sequence[Offer]) -> Floats:

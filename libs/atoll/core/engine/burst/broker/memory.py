@@ -17,10 +17,11 @@ class Pool(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """When a pool last grew and shrank; 0: never."""
+    """When a pool last grew, shrank, and wanted to keep what was idle; 0: never."""
 
     rented_at: float = 0.0
     drained_at: float = 0.0
+    wanted_at: float = 0.0
 
 
 class Tries(NamedTuple):
@@ -64,7 +65,7 @@ class Memory:
 def memory_from_json(kept: Mapping[str, Any]) -> Memory:
     """What to_json gave."""
     return Memory(
-        {Pool(kind, queue): Turn(up, down) for kind, queue, up, down in kept["turns"]},
+        {Pool(kind, queue): Turn(*times) for kind, queue, *times in kept["turns"]},
         {JobId(job): Tries(times, last) for job, times, last in kept["tries"]},
         {JobId(job): code for job, code in kept["said"]},
         {Pool(kind, queue): code for kind, queue, code in kept["said_of"]},

@@ -83,7 +83,9 @@ def pays_for(pool_queue: QueueName | None, queue: QueueName | None) -> bool:
 
 
 def _futures(outlook: Outlook, since_s: float, until_s: float) -> tuple[int, ...]:
-    """Devices missing, of equally likely futures and steps; a few thousand at most."""
+    """Devices missing, of equally likely futures and steps, a few thousand; none foreseen: none."""
+    if not outlook.excess.size:
+        return (0,)
     horizon = outlook.excess.shape[1]
     first = min(int(since_s // outlook.step_s), horizon - 1)
     last = min(max(math.ceil(until_s / outlook.step_s), first + 1), horizon)
