@@ -1,12 +1,13 @@
 """Whether to rent for a job, how much in all, and for how long to keep what is idle."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from atoll.core.engine.burst.amount import amount_to_hold, mean_cost
 from atoll.core.engine.burst.keep_alive import cost_of, keep_alive
-from atoll.core.engine.burst.rent import Offer, decide_rent
+from atoll.core.engine.burst.rent import averted, is_hopeless, spared
 from atoll.core.model.errors import InvalidInput
 
 demands = st.lists(st.integers(-5, 30), min_size=1, max_size=20)
@@ -99,40 +100,17 @@ def test_limits_without_sense_are_refused(wrong: dict[str, float]) -> None:
         keep_alive([], **{"boot_cost": 1.0, "idle_per_h": 1.0} | wrong)
 
 
-OFFER = Offer(ready_s=300.0, cost=2.0, egress=1.0)
+def test_what_is_averted_is_the_risk_times_the_penalty_and_nothing_when_it_is_too_late() -> None:
+    saved = averted(
+        np.array([0.5, 1.0, 0.0]),
+        np.array([12.0, 8.0, 9.0]),
+        ready_s=np.array([[300.0, 601.0]] * 3),
+        latest_s=np.array([600.0, 600.0, np.inf]),
+    )
+    assert saved.tolist() == [[6.0, 0.0], [8.0, 0.0], [0.0, 0.0]]
 
 
-@pytest.mark.parametrize(
-    ("starts_s", "penalty", "held", "rent"),
-    [
-        pytest.param([100, 100, 900, 900], 6.1, False, True, id="half late, and dear"),
-        pytest.param([100, 100, 900, 900], 6.0, False, False, id="just not worth it"),
-        pytest.param([100, 100, 900, 900], 5.0, True, True, id="what is rented is kept"),
-        pytest.param([100, 100, 900, 900], 4.8, True, False, id="until the margin is lost"),
-        pytest.param([600, 600], 1e9, False, False, id="a start at the latest time is in time"),
-    ],
-)
-def test_rent_if_what_is_averted_is_more_than_the_price(
-    starts_s: list[float], penalty: float, held: bool, rent: bool
-) -> None:
-    assert decide_rent(starts_s, OFFER, latest_s=600.0, penalty=penalty, held=held).rent == rent
-
-
-@given(st.lists(st.floats(0, 1000), min_size=1), st.floats(0, 100), st.floats(0, 100))
-def test_a_higher_penalty_never_speaks_against_renting(
-    starts_s: list[float], penalty: float, more: float
-) -> None:
-    low = decide_rent(starts_s, OFFER, latest_s=500.0, penalty=penalty)
-    high = decide_rent(starts_s, OFFER, latest_s=500.0, penalty=penalty + more)
-    assert high.rent >= low.rent
-    assert low.averted == pytest.approx(low.late_chance * penalty)
-
-
-def test_what_comes_too_late_averts_nothing() -> None:
-    rent = decide_rent([1e6], Offer(601.0, 0.01), latest_s=600.0, penalty=1e6)
-    assert (rent.rent, rent.late_chance, rent.averted) == (False, 1.0, 0.0)
-
-
-def test_without_a_forecast_there_is_no_decision() -> None:
-    with pytest.raises(InvalidInput, match="local_starts_s"):
-        decide_rent([], OFFER, latest_s=1.0, penalty=1.0)
+def test_who_can_be_in_time_nowhere_is_in_a_hurry_all_the_same() -> None:
+    ready_s = np.array([[300.0, 601.0], [601.0, 700.0]])
+    assert is_hopeless(ready_s=ready_s, latest_s=np.array([600.0, 600.0])).tolist() == [False, True]
+    assert spared(np.array([10.0]), np.array([[1800.0, -360.0]])).tolist() == [[5.0, -1.0]]

@@ -1,67 +1,31 @@
-"""Whether a job is worth an instance: its risk of being late here against what renting costs.
+"""Whether jobs are worth an instance: their risk of being late here against what renting costs.
 
 Rent if P(local start after the latest safe start) x penalty > cost + egress. What is rented too
-late averts nothing. Once rented for, the advantage has to be lost by a margin before it is
-given back, so that a forecast that wavers does not make instances come and go.
+late averts nothing. A job that can be in time nowhere any more, or has no deadline, is worth what
+the delay costs that renting spares it.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import numpy as np
+from numpy.typing import NDArray
 
-from atoll.core.model.errors import FieldViolation, InvalidInput
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """Capacity that could be rented for a job. Dollars, times in seconds from now."""
-
-    ready_s: float
-    """Booted, with data there."""
-    cost: float
-    """For as long as the job is expected to hold it."""
-    egress: float = 0.0
-    """For moving the job's data."""
+Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Rent:
-    """The decision and what it rests on."""
+def averted(chances: Floats, penalties: Floats, *, ready_s: Floats, latest_s: Floats) -> Floats:
+    """(W, O) money that renting is expected to save W jobs with deadlines with each of O offers.
 
-    rent: bool
-    late_chance: float
-    """Of a start here after the latest safe one."""
-    averted: float
-    """Dollars of penalty that renting is expected to save."""
-    price: float
-    """Cost and egress."""
-
-
-def decide_rent(
-    local_starts_s: Sequence[float],
-    offer: Offer,
-    *,
-    latest_s: float,
-    penalty: float,
-    held: bool = False,
-    margin: float = 0.2,
-) -> Rent:
-    """Whether to rent, from equally likely forecasts of the start here.
-
-    `latest_s`: latest safe start; `held`: it is rented already, then it is kept until what is
-    averted falls below (1 - margin) x price. Raises InvalidInput without a forecast.
+    `chances` (W) of a start here after the latest safe one, `penalties` (W) of being late,
+    `ready_s` (W, O) until work could start there, `latest_s` (W) until the latest safe start.
     """
-    _check(local_starts_s, penalty, margin)
-    late = sum(start_s > latest_s for start_s in local_starts_s) / len(local_starts_s)
-    averted = late * penalty if offer.ready_s <= latest_s else 0.0
-    price = offer.cost + offer.egress
-    asked = price * (1 - margin) if held else price
-    return Rent(averted > asked, late, averted, price)
+    in_time = ready_s <= latest_s[:, None]
+    return np.where(in_time, (chances * penalties)[:, None], 0.0)
 
 
-def _check(starts_s: Sequence[float], penalty: float, margin: float) -> None:
-    if not starts_s:
-        raise InvalidInput((FieldViolation("local_starts_s", "a forecast is needed"),))
-    if penalty < 0:
-        raise InvalidInput((FieldViolation("penalty", "give 0 or more"),))
-    if not 0 <= margin < 1:
-        raise InvalidInput((FieldViolation("margin", "give a part of one"),))
+def spared(hours: Floats, delays_s: Floats) -> Floats:
+    """(W, O) money that starting so much sooner saves; `hours` (W): what an hour of delay costs."""
+    return np.asarray(hours[:, None] * delays_s / 3600)
+
+
+def is_hopeless(*, ready_s: Floats, latest_s: Floats) -> "NDArray[np.bool_]":
+    """(W) whether no offer is ready by the latest safe start."""
+    return np.asarray((ready_s > latest_s[:, None]).all(axis=1))

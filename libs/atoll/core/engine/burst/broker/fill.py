@@ -1,4 +1,5 @@
-"""Which instance to rent next, and for whom: the one that saves most beyond what it costs.
+"""Which instance to rent next, and for whom: the one that saves most beyond what it costs, and
+beyond what its jobs would save with one each.
 
 Jobs that an instance holds at the same time share it: they are taken in the order of what they
 save for what they take of it, for as long as that pays.
@@ -15,6 +16,11 @@ from atoll.core.engine.burst.broker.table import Bools, largest
 from atoll.core.engine.choice.worth import HOUR_S
 
 Ints = NDArray[np.intp]
+SHARED = 0.1
+"""What several share is held by the last of them for so much longer than the longest is expected
+to run: nobody knows who that will be."""
+EQUAL = 1.0
+"""Micro-dollars."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +54,11 @@ def best_load(gains: Gains, rows: Bools, columns: Bools, *, margin: float) -> Lo
     good = (largest(parts.cumsum(axis=0)) <= 1 + 1e-9) & (saved > 0)
     sums, longest_s = saved.cumsum(axis=0), np.maximum.accumulate(held_s, axis=0)
     costs = longest_s * gains.prices[offers] / HOUR_S
-    nets = np.where(good, sums - costs * (1 + margin), -np.inf)
-    last, column = np.unravel_index(int(np.argmax(nets)), nets.shape)
+    charged = costs * (1 + margin)
+    charged[1:] *= 1 + SHARED
+    nets = np.where(good, sums - charged, -np.inf)
+    singles = (gains.saved[grid] - gains.costs[grid] * (1 + margin)).max(axis=1)
+    last, column = _best_end(nets, costs, np.maximum(singles, 0.0)[order].cumsum(axis=0))
     if nets[last, column] <= 0:
         return None
     chosen = wants[order[: last + 1, column]]
@@ -62,6 +71,14 @@ def best_load(gains: Gains, rows: Bools, columns: Bools, *, margin: float) -> Lo
         float(longest_s[end]),
     )
     return _with_riders(load, gains, wants[order[last + 1 :, column]])
+
+
+def _best_end(nets: Floats, costs: Floats, alone: Floats) -> tuple[int, int]:
+    """Where most is saved beyond what each of them alone would save; then most for its cost."""
+    more = np.where(nets > 0, nets - alone, -np.inf)
+    best = np.where(more >= more.max() - EQUAL, nets / np.maximum(costs, 1.0), -np.inf)
+    last, column = np.unravel_index(int(np.argmax(best)), best.shape)
+    return int(last), int(column)
 
 
 def _with_riders(load: Load, gains: Gains, others: Ints) -> Load:

@@ -14,6 +14,7 @@ from atoll.core.engine.burst.broker.in_time import worth_in_time
 from atoll.core.engine.burst.broker.leave import Leave, leave_of
 from atoll.core.engine.burst.broker.starts import Start, late_chance, start_of, waits
 from atoll.core.engine.burst.broker.table import Bools, Table, table_of
+from atoll.core.engine.burst.rent import averted, is_hopeless, spared
 from atoll.core.engine.choice.worth import HOUR_S, hour_of
 from atoll.core.model.burst import Market, Offer
 from atoll.core.model.burst_wants import Want
@@ -105,12 +106,11 @@ def _latest_s(want: Want, now: float) -> float:
 
 def _saved(offers: Sequence[Offer], hopes: Hopes, lost_s: Floats) -> Floats:
     """Who can meet its deadline nowhere any more is in as much of a hurry as who has none."""
-    leads = _leads(offers)
-    delays = waits(hopes.starts, leads) - lost_s
-    in_time = leads + lost_s <= hopes.latest_s[:, None]
-    averted = np.where(in_time, (hopes.lates * hopes.penalties)[:, None], 0.0)
-    urgent = np.isfinite(hopes.latest_s) & in_time.any(axis=1)
-    return np.where(urgent[:, None], averted, hopes.hours[:, None] * delays / HOUR_S)
+    ready_s, latest_s = _leads(offers) + lost_s, hopes.latest_s
+    delays = spared(hopes.hours, waits(hopes.starts, _leads(offers)) - lost_s)
+    late = averted(hopes.lates, hopes.penalties, ready_s=ready_s, latest_s=latest_s)
+    urgent = np.isfinite(latest_s) & ~is_hopeless(ready_s=ready_s, latest_s=latest_s)
+    return np.where(urgent[:, None], late, delays)
 
 
 def _lost_s(wants: Sequence[Want], offers: Sequence[Offer]) -> Floats:
