@@ -35,7 +35,7 @@ $(KERNELS): $(STAMP) $(shell find libs/atoll/core -name '*kernels.py' -o -name c
 
 .PHONY: lock
 lock: $(STAMP) ## resolve the dependencies again into constraints.txt
-	$(BIN)/uv pip compile -q --upgrade --all-extras --universal --python-version 3.11 \
+	$(BIN)/uv pip compile -q --upgrade --extra all --extra container --extra dev --universal --python-version 3.11 \
 		--generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
 		-o constraints.txt pyproject.toml
 	BIN=$(BIN) tools/image_lock.sh

@@ -20,6 +20,7 @@ from typing import Any, Final, TypeVar
 import yaml
 from pydantic import Field
 
+from atoll.burst.providers.boot import agent_settings
 from atoll.burst.providers.folders import PROVIDER_PREFIX, Folder
 from atoll.burst.providers.site import DEPLOYMENT_TAG, Settings, Site, micros, read
 from atoll.core.model.burst import Market, Offer
@@ -169,18 +170,11 @@ class ProcessProvider:
 
     def _agent(self, folder: Folder, order: CreateOrder) -> dict[str, Any]:
         return {
-            "cluster": order.cluster,
-            "node_name": order.cluster,
-            "join_token": order.join_token,
-            "backend": "local",
-            "data_dir": str(folder.data),
-            "dispatch": list(self._site.dispatch),
-            "metrics_listen": "127.0.0.1:0",
+            **agent_settings(order, self._site, str(folder.data)),
             "measure_load": False,
             "cpu_milli": order.offer.cpu_milli,
             "memory_bytes": order.offer.memory_bytes,
             "devices_file": str(folder.path / "devices.yaml"),
-            **self._site.agent_settings,
         }
 
     def _terminate(self, provider_id: str) -> None:

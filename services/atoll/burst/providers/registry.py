@@ -1,6 +1,7 @@
 """The providers by name. A new one is a file here and a line in PROVIDERS."""
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any, Final
 
 from atoll.burst.providers import process, simulated
@@ -11,7 +12,25 @@ __all__ = ["PROVIDERS", "BadProvider", "Make", "Site", "UnknownProvider", "make_
 
 Make = Callable[[str, Mapping[str, Any], Site], Provider]
 
+
+def _extra(name: str) -> Make:
+    """The provider in the file `name`, whose library comes with the extra of that name."""
+
+    def make(provider: str, given: Mapping[str, Any], site: Site) -> Provider:
+        try:
+            module = import_module(f"atoll.burst.providers.{name}")
+        except ImportError as error:
+            raise BadProvider(
+                f"provider {provider!r} needs what atoll[{name}] installs: {error}"
+            ) from error
+        made: Provider = module.make(provider, given, site)
+        return made
+
+    return make
+
+
 PROVIDERS: Final[Mapping[str, Make]] = {
+    "ec2": _extra("ec2"),
     "process": process.make,
     "simulated": simulated.make,
 }

@@ -11,6 +11,7 @@ from atoll.adapters.memory.clock import ManualClock
 from atoll.adapters.system import SystemClock
 from atoll.burst.providers.registry import Site, make_provider
 from atoll.ports.provider import Provider
+from tests.services.burst.providers.moto_ground import MotoGround
 from tests.services.burst.providers.orders import DEPLOYMENT
 
 
@@ -119,6 +120,7 @@ async def end_all(provider: Provider) -> None:
 
 
 GROUNDS: Mapping[str, Callable[[], Ground]] = {
+    "ec2": MotoGround,
     "process": lambda: ProcessGround({}),
     "simulated": lambda: SimulatedGround(ManualClock(), {}),
 }
