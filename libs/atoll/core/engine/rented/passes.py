@@ -19,7 +19,7 @@ from atoll.core.engine.line import Lineup
 from atoll.core.engine.masks import ByShape, Masks
 from atoll.core.engine.nominees import placement_on
 from atoll.core.engine.rented.holding import held_on
-from atoll.core.engine.run_kernels import NO_PLACE, WAITING
+from atoll.core.engine.run_kernels import AT_LIMIT, NO_PLACE, WAITING
 from atoll.core.engine.score_kernels import Scoring
 from atoll.core.model.ids import JobId
 from atoll.core.model.lifecycle import StopCause
@@ -197,7 +197,7 @@ class RentedPass:
             return 0
         placed = 0
         for rental in self.masks.usable_rentals(view.request, view.queue):
-            while self._go_on(group):
+            while self._go_on(group) and line.state[group] == NO_PLACE:
                 if placed == most or self._tried == MOST_TRIED:
                     self.done.again.add(group)
                     return placed
@@ -219,10 +219,12 @@ class RentedPass:
         if outcome is Outcome.NO_PLACE:
             # Capacity only shrinks within a cycle.
             self._hopeless.add(place)
-        if outcome is not Outcome.PLACED:
-            return False
-        if not charge(group, mark):
+        if outcome is Outcome.PLACED and not charge(group, mark):
             self.statement.rollback(mark)
+            outcome = Outcome.AT_LIMIT
+        if outcome is Outcome.AT_LIMIT:
+            self.lineup.line.state[group] = AT_LIMIT
+        if outcome is not Outcome.PLACED:
             return False
         self.masks.note(view.request, self.statement.rows_since(mark))
         return True
