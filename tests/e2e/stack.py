@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,7 @@ class Stack:
     placements: list[ServiceProcess] = field(default_factory=list)
     dispatches: list[ServiceProcess] = field(default_factory=list)
     reservations: list[ServiceProcess] = field(default_factory=list)
+    brokers: list[ServiceProcess] = field(default_factory=list)
     agents: dict[str, ServiceProcess] = field(default_factory=dict)
 
     def base_env(self) -> dict[str, str]:
@@ -101,12 +102,25 @@ class Stack:
     def processes(self) -> list[ServiceProcess]:
         """All of them."""
         services = [self.submission, *self.placements, *self.dispatches, *self.reservations]
-        return [*services, *self.agents.values()]
+        return [*services, *self.brokers, *self.agents.values()]
 
     def add_placement(self) -> ServiceProcess:
         """Another placement replica, not started yet."""
         self.placements.append(self._service("placement"))
         return self.placements[-1]
+
+    def add_broker(self, providers: Mapping[str, Any], **env: str) -> ServiceProcess:
+        """Another replica of the burst service, not started yet."""
+        broker = self._service(
+            "burst",
+            ATOLL_PROVIDERS=json.dumps(providers),
+            ATOLL_JOIN_SECRET="a secret of these tests",
+            ATOLL_DATA_DIR=str(self.folder / "burst"),
+            ATOLL_DISPATCH=",".join(d.address for d in self.dispatches),
+            **env,
+        )
+        self.brokers.append(broker)
+        return broker
 
     def add_agent(
         self, cluster: str, *, description: object = SMALL, name: str = "", **env: str

@@ -8,6 +8,7 @@ from atoll.adapters.etcd.election import EtcdElection
 from atoll.adapters.postgres.store import PostgresStore
 from atoll.api.burst.v1 import burst_pb2_grpc
 from atoll.burst.loops import Candidate
+from atoll.burst.pointed import Pointed
 from atoll.burst.providers.registry import Site, make_provider
 from atoll.burst.servicer import BurstServicer, UseCases
 from atoll.burst.settings import BurstSettings
@@ -146,4 +147,7 @@ def providers_of(settings: BurstSettings, clock: Clock) -> dict[str, Provider]:
         dispatch=settings.dispatch,
         agent_settings=settings.agent,
     )
-    return {name: make_provider(name, given, site) for name, given in settings.providers.items()}
+    return {
+        name: Pointed(make_provider(name, given, site))
+        for name, given in settings.providers.items()
+    }
