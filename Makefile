@@ -67,6 +67,10 @@ bench: setup ## measure the hot paths
 bench-core: setup ## measure the core alone, with 1,000 to 100,000 nodes
 	@$(BIN)/python -m tools.bench_core
 
+.PHONY: bench-blocked
+bench-blocked: setup ## measure what blocked gangs cost a cycle
+	@$(BIN)/python -m tools.bench_blocked
+
 .PHONY: bench-reservations
 bench-reservations: setup ## measure bookings: to make, find and read them, and what a cycle pays
 	@$(BIN)/python -m tools.bench_reservations

@@ -59,6 +59,9 @@ class Run:
 class Bench:
     """A world that is driven as the leader drives it."""
 
+    full = FULL
+    """How full the fleet is to be."""
+
     def __init__(self, nodes: int) -> None:
         self.kinds = kinds()
         self.size = nodes * DEVICES
@@ -80,7 +83,7 @@ class Bench:
         """Let jobs of all shapes come until the fleet is as full as it is to be."""
         placed = 1
         while placed:
-            missing = FULL * self.size - self.devices
+            missing = self.full * self.size - self.devices
             drawn = self._rng.integers(len(self.kinds), size=MOST_JOBS)
             asked = np.cumsum([self.kinds[number].devices for number in drawn.tolist()])
             self.submit(drawn[asked <= missing].tolist())

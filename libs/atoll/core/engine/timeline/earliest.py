@@ -26,7 +26,11 @@ from atoll.core.state.ragged import offsets
 from atoll.core.state.snapshot import Snapshot
 from atoll.core.state.statement import Statement
 
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+NOWHERE: Final = -1
+MOVE_S: Final = 300.0
+"""A reservation moves to another cluster only for a gain above this."""
 MOST_LATER: Final = 24
 """Times that are tried after the one at which it would fit if nothing was booked."""
 
@@ -59,23 +63,51 @@ class Pool:
     """Where bookings are in the way of the job; None: nowhere."""
 
 
-def earliest(pool: Pool, ask: Ask, *, now: float) -> Iterator[Place]:
-    """The earliest place in every cluster that has one."""
+def earliest(pool: Pool, ask: Ask, *, now: float, stays: int = NOWHERE) -> Iterator[Place]:
+    """Places of which one is the earliest of all clusters.
+
+    That of cluster `stays` is among them if it is not later than the earliest by more than MOVE_S.
+    Clusters are looked through in the order of their bounds: what cannot be free by the best time
+    so far costs one try.
+    """
+    best = np.inf
+    for search in sorted(_searches(pool, ask, now), key=lambda each: (each.bound, each.cluster)):
+        slack = MOVE_S if search.cluster == stays else 0.0
+        place = _earliest(pool, ask, search, now=now, by=best + slack)
+        if place is not None:
+            best = min(best, place.start)
+            yield place
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Search:
+    """One cluster, and when it could be free at the earliest."""
+
+    cluster: int
+    rows: Ints
+    field: Ground
+    ends: Floats
+    """When the loads of the field end."""
+    bound: float
+
+
+def _searches(pool: Pool, ask: Ask, now: float) -> Iterator[_Search]:
     allowed = np.logical_or.reduce([*ask.masks.values()])
     cluster = pool.snapshot.nodes.cluster
     for number in np.unique(cluster[allowed]).tolist():
         rows = np.flatnonzero(allowed & (cluster == number))
-        place = _earliest(pool, ask, rows=rows, now=now)
-        if place is not None:
-            yield place
+        field, here = ground(pool.snapshot, pool.scoring, ask, rows=rows, uses=pool.loads.uses)
+        ends = pool.loads.ends[here]
+        yield _Search(number, rows, field, ends, _bound(pool, field, ends, now=now))
 
 
-def _earliest(pool: Pool, ask: Ask, *, rows: Ints, now: float) -> Place | None:
-    field, here = ground(pool.snapshot, pool.scoring, ask, rows=rows, uses=pool.loads.uses)
-    ends, quota_ends = pool.loads.ends[here], pool.loads.ends
-    finite = quota_ends[np.isfinite(quota_ends)]
+def _earliest(pool: Pool, ask: Ask, search: _Search, *, now: float, by: float) -> Place | None:
+    """The earliest place in a cluster, None when it is later than `by` beside no booking."""
+    rows, field, ends = search.rows, search.field, search.ends
+    finite = pool.loads.ends[np.isfinite(pool.loads.ends)]
     times = np.concatenate([[now], np.unique(finite)])
-    first = int(np.searchsorted(times, _bound(pool, field, ends, now=now)))
+    soon = times[: int(np.searchsorted(times, by, side="right"))]
+    first = int(np.searchsorted(soon, search.bound))
 
     def tried_at(time: float, where: Ground) -> Statement | None:
         return where.without(ends <= time, _units_left(pool, ask, time))
@@ -83,9 +115,9 @@ def _earliest(pool: Pool, ask: Ask, *, rows: Ints, now: float) -> Place | None:
     def tried(at: int) -> Statement | None:
         return tried_at(float(times[at]), field)
 
-    if first == len(times) or tried(len(times) - 1) is None:
+    if first == len(soon) or tried(len(soon) - 1) is None:
         return None
-    low, high = first - 1, len(times) - 1
+    low, high = first - 1, len(soon) - 1
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if tried(middle) is None else (low, middle)
@@ -100,14 +132,14 @@ def _earliest(pool: Pool, ask: Ask, *, rows: Ints, now: float) -> Place | None:
     uses = _uses(found, rows)
     return Place(
         start=start,
-        cluster=int(pool.snapshot.nodes.cluster[rows[0]]),
+        cluster=search.cluster,
         uses=uses,
         kept=_kept(field, ends <= start, uses, rows=rows),
         quota=_quota(pool, ask, found, start=start),
     )
 
 
-def _later(pool: Pool, start: float, ends: NDArray[np.float64]) -> list[float]:
+def _later(pool: Pool, start: float, ends: Floats) -> list[float]:
     """Times from `start` on at which it may fit beside bookings; none when none is in the way."""
     if pool.booked is None:
         return []
@@ -123,7 +155,7 @@ def _open_at(pool: Pool, field: Ground, *, rows: Ints, time: float) -> Ground:
     return replace(field, ask=replace(field.ask, masks=masks))
 
 
-def _bound(pool: Pool, field: Ground, ends: NDArray[np.float64], *, now: float) -> float:
+def _bound(pool: Pool, field: Ground, ends: Floats, *, now: float) -> float:
     """Before this time the pool as a whole has too few blocks free, wherever they are."""
     need = sum(
         group.min_count * min(_blocks(pool, shape) for shape in shapes)

@@ -7,7 +7,6 @@ those that end by the start also in it. A promised job that fits goes first.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from atoll.core.engine.gangs import Masks as ByShape
 from atoll.core.engine.ground import Ask
 from atoll.core.engine.masks import Masks
 from atoll.core.engine.score_kernels import Scoring
-from atoll.core.engine.timeline.earliest import Place, Pool, earliest
+from atoll.core.engine.timeline.earliest import MOVE_S, NOWHERE, Place, Pool, earliest
 from atoll.core.engine.timeline.loads import Loads, loads_of, with_load
 from atoll.core.engine.windows.bookings import claimant
 from atoll.core.model.ids import JobId
@@ -28,8 +27,6 @@ from atoll.core.state.snapshot import ClassView, Snapshot
 from atoll.core.state.statement import Statement
 
 Ints = NDArray[np.int64]
-MOVE_S: Final = 300.0
-"""A reservation moves to another cluster only for a gain above this."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,11 +65,12 @@ class Reservations:
         nodes, loads = self._with_reservations(snapshot)
         part = replace(snapshot, nodes=nodes)
         pool = Pool(part, self.scoring, loads, self.used, booked)
-        places = list(earliest(pool, ask, now=self.masks.now))
+        number = JobId(int(snapshot.queue.job[job]))
+        before = _cluster(snapshot, snapshot.pace.promised.get(number))
+        places = list(earliest(pool, ask, now=self.masks.now, stays=before))
         if not places:
             return None
-        number = JobId(int(snapshot.queue.job[job]))
-        place = _chosen(snapshot, places, snapshot.pace.promised.get(number))
+        place = _chosen(places, before)
         promise = Promise(number, snapshot.clusters[place.cluster].name, place.start)
         return Reservation(promise, group, place)
 
@@ -161,10 +159,15 @@ def masks_of(masks: Masks, view: ClassView) -> ByShape:
     return masks.of(view)
 
 
-def _chosen(snapshot: Snapshot, places: Sequence[Place], before: Promise | None) -> Place:
+def _cluster(snapshot: Snapshot, promise: Promise | None) -> int:
+    """The number of the cluster in which a start was promised."""
+    names = [cluster.name for cluster in snapshot.clusters]
+    return names.index(promise.cluster) if promise and promise.cluster in names else NOWHERE
+
+
+def _chosen(places: Sequence[Place], before: int) -> Place:
     best = min(places, key=lambda place: (place.start, place.cluster))
     for place in places:
-        stays = before is not None and snapshot.clusters[place.cluster].name == before.cluster
-        if stays and place.start <= best.start + MOVE_S:
+        if place.cluster == before and place.start <= best.start + MOVE_S:
             return place
     return best
