@@ -74,9 +74,11 @@ class RentalBook:
         self._by_cluster.pop(cluster, None)
         self._joined.discard(cluster)
 
-    def set_policies(self, policies: Iterable[BurstPolicy]) -> None:
-        """Replace what queues may rent."""
+    def set_policies(self, policies: Iterable[BurstPolicy]) -> bool:
+        """Replace what queues may rent; whether that is another than before."""
+        before = self.policies
         self.policies = MappingProxyType({policy.queue: policy for policy in policies})
+        return self.policies != before
 
     def join(self, cluster: ClusterName) -> bool:
         """A cluster's agent has said what there is; whether that is new of a rented one."""

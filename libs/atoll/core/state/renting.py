@@ -52,8 +52,7 @@ class Renting(Backlog):
 
     def set_burst_policies(self, policies: Iterable[BurstPolicy]) -> None:
         """Replace what queues may rent."""
-        self.ledger.rented.set_policies(policies)
-        if self.ledger.rented:
+        if self.ledger.rented.set_policies(policies) and self.ledger.rented:
             self._to_hold = True
             self._stamps.settings_changed()
 
