@@ -86,6 +86,12 @@ def test_clusters_are_listed(atoll: Atoll, furnished: World) -> None:
     assert yaml.safe_load(atoll("clusters", "ls", "-o", "yaml").out)[0]["last_seen"] is None
 
 
+def test_a_rented_cluster_that_has_not_joined_is_listed(atoll: Atoll, world: World) -> None:
+    world.clusters.append(pb.Cluster(name="burst-7", state="BOOTING", nodes=1, nodes_up=1))
+    _, row = atoll("clusters").out.splitlines()
+    assert row.split()[:3] == ["burst-7", "BOOTING", "1/1"]
+
+
 def test_a_cluster_is_given_up_only_by_who_says_that_it_is_fenced(
     atoll: Atoll, world: World
 ) -> None:

@@ -220,7 +220,8 @@ def _tell_state(cluster: Cluster) -> None:
     before = _states.get(cluster.name, ClusterState.ACTIVE)
     _states[cluster.name] = cluster.state
     if cluster.state is not before:
-        log.warning(
+        expected = ClusterState.BOOTING in (before, cluster.state)
+        (log.info if expected else log.warning)(
             "cluster changed its state",
             cluster=cluster.name,
             state=cluster.state,

@@ -13,7 +13,8 @@ from atoll.cli.words import ago, bytes_text, cpus_text, devices_text, plural
 from atoll.client.views import ClusterInfo
 
 app = App(name="clusters", help="List clusters, or give one up for good.")
-ACTIVE: Final = "ACTIVE"
+STATE_COLOURS: Final = {"ACTIVE": "green", "BOOTING": "yellow"}
+"""Others are red."""
 
 
 @app.default
@@ -72,7 +73,7 @@ def _listing(now: float) -> Listing[ClusterInfo]:
         columns=(
             Column("CLUSTER", lambda c: c.name),
             Column("BACKEND", lambda c: c.backend),
-            Column("STATE", _state, style=lambda c: "green" if _state(c) == ACTIVE else "red"),
+            Column("STATE", _state, style=lambda c: STATE_COLOURS.get(_state(c), "red")),
             Column("NODES", lambda c: f"{c.nodes_up}/{c.nodes}", right=True),
             Column("FREE CPU", _cpus, right=True),
             Column("FREE MEMORY", _memory, right=True),

@@ -1156,7 +1156,7 @@ class Cluster(_message.Message):
     backend: _builtins.str
     """Backend of its agent."""
     state: _builtins.str
-    """ACTIVE, SILENT, LOST, QUARANTINED or RETIRED."""
+    """ACTIVE, BOOTING (rented, not there yet), SILENT, LOST, QUARANTINED or RETIRED."""
     cordoned: _builtins.bool
     """True: takes no new work."""
     cordon_reason: _builtins.str
