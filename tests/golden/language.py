@@ -1,13 +1,14 @@
 """The text in which a cycle's cases are written: a world and its queue, then what is decided.
 
     # A sentence that says what the case shows.
-    cluster c1 [guard] [cordoned] [silent] [behind]
+    cluster c1 [guard] [cordoned] [silent] [behind] [booting]
+    rented burst-1 READY [price=2] [jobs=1,2] [queue=a] [until=900] [stop=50]
     node n1..n4 c1 cpu=64 mem=256 gpus=8xH100:80 [mig] [rack=r1] [label.zone=a] [cordoned] [suspect]
     queue a.b limit=4                  devices
     avoid c1 until 50                  or: avoid n2 until 50
     run 7 queue=a on n1 cpu=8 mem=8 dev=0:100,1:30        or dev=0:1g.10gb@6
     job 1 queue=a prio=2 at=3 cpu=8 mem=8 gpu=H100:2 x4 [min=2] [same=rack|rack!] [guard]
-          [begin=9] [after=7] [label.zone=a] [| cpu=4 gpu=A100:1 ...] [+ cpu=1 x2 ...]
+          [home] [begin=9] [after=7] [label.zone=a] [| cpu=4 gpu=A100:1 ...] [+ cpu=1 x2 ...]
     done 7                             a job that others wait for has succeeded
     now 5                              freezes and plans; more lines and `now` may follow
     ---
@@ -24,6 +25,7 @@ import numpy as np
 
 from atoll.core.engine.cycle import plan
 from atoll.core.engine.verify import verify
+from atoll.core.model.burst import BurstPolicy
 from atoll.core.model.ids import (
     AttemptId,
     ClusterName,
@@ -31,6 +33,7 @@ from atoll.core.model.ids import (
     QueueName,
     Tenant,
     attempt_id,
+    job_of,
 )
 from atoll.core.model.inventory import Avoidance, Cluster, ClusterState, Node
 from atoll.core.model.job import Queue
@@ -38,7 +41,15 @@ from atoll.core.model.plan import GangPlacement, PendingJob, Plan, TaskPlacement
 from atoll.core.model.resources import DeviceGrant
 from atoll.core.policies.registry import policies
 from atoll.core.state.world import World
-from tests.golden.words import GIB, read_grant, read_list, read_node, read_request, read_values
+from tests.golden.words import (
+    GIB,
+    read_grant,
+    read_list,
+    read_node,
+    read_rental,
+    read_request,
+    read_values,
+)
 
 
 @dataclass
@@ -61,10 +72,15 @@ class Case:
             ClusterName(name),
             can_guard="guard" in flags,
             cordoned="cordoned" in flags,
-            state=ClusterState.SILENT if "silent" in flags else ClusterState.ACTIVE,
+            state=next((s for s in ClusterState if s.lower() in flags), ClusterState.ACTIVE),
+            inventory_number=int("booting" not in flags),
         )
         behind = {cluster.name} if "behind" in flags else frozenset[ClusterName]()
         self.world.set_clusters([cluster], behind=behind)
+
+    def _rented(self, rest: str) -> None:
+        self.world.set_burst_policies([BurstPolicy(None, allowed=True)])
+        self.world.put_rentals([read_rental(rest)])
 
     def _node(self, rest: str) -> None:
         names, cluster, *words = rest.split()
@@ -152,6 +168,8 @@ class Case:
         for p in made.placements:
             self.world.add_allocation(p.attempt, p.queue, p.cluster, tasks=p.tasks)
         self.world.remove_pending([p.job for p in made.placements])
+        self.world.stopping(e.attempt for e in made.evictions)
+        self.world.add_nominations(made.nominations, instead_of=made.released)
 
 
 def answer(text: str) -> str:
@@ -176,6 +194,12 @@ def given(text: str) -> Iterator[str]:
 def _told(made: Plan) -> Iterator[str]:
     for placement in made.placements:
         yield f"job {placement.job} -> {placement.cluster}: {_tasks(placement)}"
+    for eviction in made.evictions:
+        yield f"job {job_of(eviction.attempt)} stops: {eviction.cause}"
+    for held in made.nominations:
+        yield f"job {held.job} holds {held.cluster} until {held.until:g}"
+    for job in made.released:
+        yield f"job {job} holds nothing any more"
     for waiting in made.waiting:
         yield f"{waiting.jobs} of {waiting.queue} wait:"
         yield from (f"  {reason.code}: {reason.message}" for reason in waiting.reasons)

@@ -2,7 +2,15 @@
 
 from collections.abc import Iterator
 
-from atoll.core.model.ids import ClusterName, NodeId
+from atoll.core.model.burst import (
+    MICROS,
+    InstanceId,
+    InstanceState,
+    Market,
+    Offer,
+    Rental,
+)
+from atoll.core.model.ids import ClusterName, JobId, NodeId, QueueName
 from atoll.core.model.inventory import Device, LocalUse, Node, NodeInventory
 from atoll.core.model.plan import GangRequest, GroupRequest
 from atoll.core.model.resources import DeviceGrant, DeviceRequest, TaskShape
@@ -53,7 +61,8 @@ def read_request(words: str) -> GangRequest:
         level = values["same"].removesuffix("!")
         topology = Topology(level, required=values["same"].endswith("!"))
     groups = tuple(_group(part) for part in words.split(" + "))
-    return GangRequest(groups, topology, needs_guard="guard" in words.split())
+    flags = words.split()
+    return GangRequest(groups, topology, needs_guard="guard" in flags, burst="home" not in flags)
 
 
 def _group(words: str) -> GroupRequest:
@@ -97,6 +106,24 @@ def read_grant(node: Node, text: str) -> DeviceGrant:
     found = table.find(profile) if table else None
     assert found is not None, f"no profile {profile} on {device.kind}"
     return DeviceGrant(device.index, slice_mask=found.mask(int(start)), profile=profile)
+
+
+def read_rental(text: str) -> Rental:
+    name, state, *words = text.split()
+    values = read_values(words)
+    price = round(float(values.get("price", 1)) * MICROS)
+    queue = values.get("queue")
+    return Rental(
+        InstanceId(int(name.removeprefix("burst-"))),
+        ClusterName(name),
+        InstanceState(state),
+        Offer("cloud", "eu-1a", "eu", "big", Market.SPOT, 0, 0, price=price),
+        jobs=tuple(JobId(int(job)) for job in read_list(values.get("jobs", ""))),
+        queue=QueueName(queue) if queue else None,
+        ready_at=float(values.get("ready", 300)),
+        give_up_at=float(values.get("until", 900)),
+        stop_at=float(values.get("stop", 0)),
+    )
 
 
 def read_values(words: list[str]) -> dict[str, str]:

@@ -117,9 +117,8 @@ class Renting(Backlog):
         return self._to_hold or bool(len(overdue(self._running.freeze(), over)))
 
     def _rental_times(self) -> list[float]:
-        """When rented machines are to be looked at again."""
-        rentals = self.rentals
-        return [at for r in rentals for at in (stops_at(r), r.give_up_at) if at is not None]
+        """When what runs on rented machines is to stop; holds have their own times."""
+        return [at for at in map(stops_at, self.rentals) if at is not None]
 
     def _locally(self, shares: Shares, running: Running, rentals: RentalView) -> Shares:
         """Shares without what runs on rented machines: they are not of these."""

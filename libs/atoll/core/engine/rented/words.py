@@ -11,7 +11,6 @@ from atoll.core.model.burst import InstanceState, Rental
 from atoll.core.model.ids import QueueName
 from atoll.core.model.plan import GangRequest
 from atoll.core.model.reason import Reason, ReasonCode
-from atoll.core.state.rentals import stops_at
 from atoll.core.state.snapshot import Snapshot
 
 
@@ -39,13 +38,13 @@ _HELP = "`atoll burst policy` shows who may rent what"
 def _state(rental: Rental, now: float) -> tuple[str, str]:
     match rental.state:
         case InstanceState.REQUESTED | InstanceState.BOOTING:
-            left = max(0.0, rental.ready_at - now)
-            return f"it boots for others, for another {left:.0f} seconds", "wait for it"
+            left = rental.ready_at - now
+            late = f"for another {left:.0f} seconds" if left > 0 else "for longer than expected"
+            return f"it boots {late}, for those whom it is rented for", "wait for it"
         case InstanceState.READY:
             return "its agent has not come, or takes no work just now", "wait for it"
         case InstanceState.DRAINING | InstanceState.TERMINATING:
-            left = max(0.0, (stops_at(rental) or 0.0) - now)
-            return f"it is given back, and what runs there ends in {left:.0f} seconds", ""
+            return "it is given back, and takes no new work", ""
         case InstanceState.TERMINATED | InstanceState.FAILED:
             return "it has ended", ""
         case _:
