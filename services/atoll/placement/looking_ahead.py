@@ -2,10 +2,14 @@
 
 from typing import Final
 
+from atoll.core.model.errors import DomainError
 from atoll.placement import telemetry
 from atoll.placement.usecases.foresight import foresee
 from atoll.placement.usecases.leader import Leader
+from atoll.placement.usecases.wants import tell_wants
 from atoll.ports.clock import Clock
+from atoll.ports.streams import Hints
+from atoll.ports.topics import BURST
 from atoll.runtime import logs
 
 log = logs.logger(__name__)
@@ -26,3 +30,15 @@ async def looked_ahead(leader: Leader, clock: Clock) -> float:
     took_s = clock.monotonic() - begun
     telemetry.observe_forecast(leader, took_s)
     return took_s / MOST
+
+
+async def told_wants(leader: Leader, hints: Hints) -> None:
+    """Tell the broker what could be rented for, if that has changed. Under the leader's lock."""
+    try:
+        if await tell_wants(leader):
+            await hints.notify(BURST)
+    except DomainError:
+        # Of the store, or of the fence: who repeats steps knows what to do.
+        raise
+    except Exception:
+        log.exception("no wants were written")

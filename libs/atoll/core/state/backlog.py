@@ -1,11 +1,15 @@
 """The queue of a shard: what waits, and what is known of jobs that ended."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from atoll.core.model.ids import JobId, QueueName
 from atoll.core.model.plan import GangRequest, PendingJob
 from atoll.core.state.fleet import Fleet
 from atoll.core.state.freezing import class_views
+from atoll.core.state.heads import heads
 from atoll.core.state.history_kernels import Expected
 from atoll.core.state.job_queue import JobClass, JobQueue
 from atoll.core.state.needs import need_of
@@ -63,6 +67,18 @@ class Backlog(Fleet):
         """What pending jobs ask for that could start now, but for room."""
         classes = self._queue.classes.values()
         return ((group.queue, group.request) for group in classes if not group.fifo.empty)
+
+    def first_of(
+        self, classes: Container[tuple[QueueName, GangRequest]], most: int
+    ) -> Iterator[tuple[QueueName, GangRequest, int, NDArray[np.int64]]]:
+        """(queue, request, priority, jobs): the first `most` jobs of classes, but for room."""
+        every = self._queue.classes.values()
+        found = [c for c in every if not c.fifo.empty and (c.queue, c.request) in classes]
+        first = heads(self._queue, found, most)
+        job = self._queue.table.columns.job[first.slots]
+        for at, group in enumerate(found):
+            jobs = job[first.first[at] : first.first[at + 1]]
+            yield group.queue, group.request, group.priority, jobs[:most]
 
     def jobs_ahead(self, job: PendingJob) -> int:
         """Pending jobs that are before this one, over all queues."""

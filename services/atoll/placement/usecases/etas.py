@@ -7,11 +7,13 @@ from typing import Final, assert_never
 
 import numpy as np
 
+from atoll.core.engine.choice.places import held_sentence
 from atoll.core.engine.timeline.eta_kernels import LEVELS
 from atoll.core.engine.timeline.expected_runs import STRETCH
 from atoll.core.engine.timeline.forecast import Cause, Forecast, Point, forecast
 from atoll.core.engine.timeline.joining import joined
 from atoll.core.engine.trial import Trial
+from atoll.core.model.burst import Rental
 from atoll.core.model.ids import ClusterName, JobId, attempt_id
 from atoll.core.model.plan import Nomination, PendingJob, Promise
 from atoll.core.state.ledger import Holding
@@ -40,8 +42,24 @@ class Eta:
 
 def eta_of(leader: Leader, pending: PendingJob, *, now: float) -> Eta | None:
     """When a queued job will start; None: nobody can tell (yet)."""
+    here, rental = local_eta(leader, pending, now=now), held_rental(leader, pending.id)
+    if rental is None:
+        return here
+    there = _on_rented(rental, now=now)
+    return there if here is None or there.p50_at <= here.p50_at else here
+
+
+def held_rental(leader: Leader, job: JobId) -> Rental | None:
+    """The rented machine that is held for a job."""
+    ledger = leader.memory.world.ledger
+    hold = ledger.nominations.get(job)
+    return ledger.rented.get(hold.cluster) if hold is not None else None
+
+
+def local_eta(leader: Leader, pending: PendingJob, *, now: float) -> Eta | None:
+    """The same without rented machines."""
     hold = leader.memory.world.ledger.nominations.get(pending.id)
-    if hold is not None:
+    if hold is not None and hold.cluster not in leader.memory.world.ledger.rented:
         return _held(leader, hold, now=now)
     promise = leader.outlook.promise_of(pending.id)
     if promise is not None:
@@ -183,6 +201,13 @@ def _held(leader: Leader, hold: Nomination, *, now: float) -> Eta:
     until = max(soon, hold.until)
     cause = "its place is held: it starts when those that are being stopped for it have ended"
     return Eta(soon, until, soon, cause, cluster=hold.cluster)
+
+
+def _on_rented(rental: Rental, *, now: float) -> Eta:
+    soon = max(now, rental.ready_at)
+    late = max(soon, rental.give_up_at)
+    cause = held_sentence(rental, now=now)
+    return Eta(soon, late, soon, cause, cluster=rental.cluster)
 
 
 def _promised(promise: Promise) -> Eta:

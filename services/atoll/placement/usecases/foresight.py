@@ -18,6 +18,7 @@ from atoll.core.model.ids import JobId
 from atoll.core.model.lifecycle import AttemptState
 from atoll.core.state.run_times import EndedRun, ended_run
 from atoll.core.state.world import World
+from atoll.placement.usecases.want_book import WantBook
 from atoll.ports.store.placement import AttemptView
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Foresight:
     latest: Forecast = field(default_factory=Forecast)
     made: int = 0
     """Forecasts so far."""
+    wants: WantBook = field(default_factory=WantBook)
     _saved: str = ""
 
     def restore(self, text: str) -> None:
