@@ -4,15 +4,16 @@ Jobs of queues that may rent, that one machine on offer could hold. The broker m
 here that has started, was held or was cancelled since: it is left out of the next list.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from atoll.core.engine.choice.wanting import NO_HOPE, Hope, want_of
 from atoll.core.model.burst import InstanceId
-from atoll.core.model.burst_wants import Ask, Want
+from atoll.core.model.burst_wants import Want
 from atoll.core.model.ids import JobId
+from atoll.core.model.plan import PendingJob
 from atoll.core.state.rentals import COMING
 from atoll.placement.usecases.etas import held_rental, local_eta
 from atoll.placement.usecases.want_book import ClassKey, changed
@@ -52,10 +53,22 @@ def wants_of(leader: "Leader") -> list[Want]:
     if not memory.burst.offers or not any(policy.allowed for policy in memory.burst.policies):
         return []
     asks = leader.foresight.wants.asks(memory.burst, memory.world.asked())
+    found = (memory.world.pending(job) for job in _in_order(leader, asks))
+    waiting = [pending for pending in found if pending is not None]
+    # Jobs of a class are expected to run equally long.
+    one = {(pending.queue, pending.request): pending for pending in waiting}
+    work_s = {each: memory.world.expected(pending)[1] for each, pending in one.items()}
     return [
-        want
-        for job in _in_order(leader, asks)
-        if (want := _want(leader, job, asks, now=now)) is not None
+        want_of(
+            pending,
+            asks[key],
+            _hope(leader, pending, now=now),
+            work_s=work_s[key],
+            now=now,
+            placed_on=_placed_on(leader, pending.id),
+        )
+        for pending in waiting
+        if (key := (pending.queue, pending.request)) in asks
     ]
 
 
@@ -71,21 +84,9 @@ def _in_order(leader: "Leader", asks: Mapping[ClassKey, object]) -> list[JobId]:
     return [JobId(job) for job in each[order].tolist()]
 
 
-def _want(
-    leader: "Leader", job: JobId, asks: Mapping[ClassKey, Sequence[Ask]], *, now: float
-) -> Want | None:
-    pending = leader.memory.world.pending(job)
-    if pending is None:
-        return None
+def _hope(leader: "Leader", pending: PendingJob, *, now: float) -> Hope:
     eta = local_eta(leader, pending, now=now)
-    return want_of(
-        pending,
-        asks[pending.queue, pending.request],
-        NO_HOPE if eta is None else Hope(eta.p50_at, eta.p90_at, eta.cluster),
-        work_s=leader.memory.world.expected(pending)[1],
-        now=now,
-        placed_on=_placed_on(leader, job),
-    )
+    return NO_HOPE if eta is None else Hope(eta.p50_at, eta.p90_at, eta.cluster)
 
 
 def _placed_on(leader: "Leader", job: JobId) -> InstanceId | None:
