@@ -183,7 +183,7 @@ def test_the_kill_switch_ends_all(ground: Ground) -> None:
     assert all(each.cause is EndCause.POLICY for each in deeds.drains)
 
 
-@given(wants, st.lists(offers, max_size=6), policies)
+@given(wants, st.lists(offers, max_size=6, unique_by=lambda offer: offer.key), policies)
 def test_candidates_are_what_holds_the_job_the_best_first(
     want: Want, sold: list[Offer], policy: object
 ) -> None:

@@ -7,6 +7,8 @@ forbids and what no budget bears is drained.
 
 from dataclasses import replace
 
+from atoll.core.engine.burst.broker.back_to_spot import back_to_spot
+from atoll.core.engine.burst.broker.courses import courses_after, with_courses
 from atoll.core.engine.burst.broker.cover import covered
 from atoll.core.engine.burst.broker.forecast_rents import Held, PoolRent, forecast_rents
 from atoll.core.engine.burst.broker.ground import Deeds, Ground, Rent, Room
@@ -28,7 +30,7 @@ from atoll.core.model.burst import InstanceState, chain_of
 
 def decide(ground: Ground) -> Deeds:
     """What is to be done now. The same ground gives the same deeds."""
-    ground = _with_prompt(ground)
+    ground = with_courses(_with_prompt(ground))
     zones, looked_at = looked(ground)
     over = against_policy(ground)
     over += above_budget(ground, [each.instance for each in over])
@@ -42,14 +44,16 @@ def decide(ground: Ground) -> Deeds:
     planned = _planned(found)
     pools, shorts = forecast_rents(left, planned, purse=purse, stock=stock)
     idle = idle_drains(left, planned, taken=set(has.values()), gone=gone)
-    going = home(left)
-    drains = (*over, *idle.drains, *going)
+    ending = (*idle.drains, *home(left))
+    moved = back_to_spot(left, zones, besides={each.instance for each in ending})
+    drains = (*over, *ending, *moved)
     memory = Memory(
         turns=_turns(ground, pools, idle),
         tries=tries_after(ground, found),
         zones=zones,
         looked_at=looked_at,
         prompt=ground.memory.prompt,
+        courses=courses_after(ground, found),
     )
     rents = (*_for_jobs(found), *_for_pools(pools))
     decisions, memory = news(ground, found, pools, shorts=shorts, drains=drains, memory=memory)

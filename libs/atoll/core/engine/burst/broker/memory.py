@@ -31,6 +31,17 @@ class Tries(NamedTuple):
     last_at: float
 
 
+class Course(NamedTuple):
+    """How far a job with a deadline is that something was rented for."""
+
+    deadline_at: float
+    left_s: float
+    """Of its work."""
+    overhead_s: float
+    runs_at: float = 0.0
+    """When it was last seen to run; 0: it waits."""
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
     """Plain values. Nothing of it is needed for safety: an empty one is a new beginning."""
@@ -45,6 +56,7 @@ class Memory:
     looked_at: float = 0.0
     """When that was last looked at."""
     prompt: Prompt = field(default_factory=Prompt)
+    courses: Mapping[JobId, Course] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """All of it, of plain values."""
@@ -59,6 +71,7 @@ class Memory:
             ],
             "looked_at": self.looked_at,
             "prompt": self.prompt.to_json(),
+            "courses": [[job, *course] for job, course in self.courses.items()],
         }
 
 
@@ -72,4 +85,5 @@ def memory_from_json(kept: Mapping[str, Any]) -> Memory:
         {key: Seen(*seen) for key, *seen in kept["zones"]},
         float(kept["looked_at"]),
         prompt_from_json(kept["prompt"]) if "prompt" in kept else Prompt(),
+        {JobId(job): Course(*course) for job, *course in kept.get("courses", ())},
     )

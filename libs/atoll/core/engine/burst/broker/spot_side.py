@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from atoll.core.engine.burst.expected_cost import ExpectedCost
-from atoll.core.engine.burst.spot import ON_DEMAND, Choice, Mode, Run, Terms, decide
+from atoll.core.engine.burst.spot import NOTHING, Choice, Mode, Run, Terms, decide
 from atoll.core.engine.burst.uniform_progress import UniformProgress
 from atoll.core.engine.burst.watch import Market as Spots
 from atoll.core.engine.burst.watch import Seen
 from atoll.core.model.burst import Offer
 from atoll.core.model.burst_wants import Want
 
-WORKS: Final = (12, 24)
-"""A job is looked at in so many ticks, rounded up to one of them."""
-SLACK: Final = 32
+WORK: Final = 48
+"""A job is looked at in so many ticks at most."""
+SLACK: Final = 64
 """Ticks of slack; more count as so many."""
 OVERHEADS: Final = (0.25, 0.5, 1.0, 2.0)
 """Of a tick."""
@@ -43,10 +43,19 @@ class SpotSide:
         self._rules = ExpectedCost(), UniformProgress()
         self._terms: set[Terms] = set()
 
-    def mode(self, want: Want, prices: Prices, zones: Sequence[Seen], *, now: float) -> Mode:
+    def mode(
+        self,
+        want: Want,
+        prices: Prices,
+        zones: Sequence[Seen],
+        *,
+        now: float,
+        where: Choice = NOTHING,
+    ) -> Mode:
         """What to rent for a job with a deadline; NONE: it waits for a spot instance.
 
-        `zones`: all that have such spot instances, also those that have none now.
+        `zones`: all that have such spot instances, also those that have none now; `where`: what
+        it has.
         """
         if prices.on_demand is None:
             return Mode.SPOT if prices.spot is not None else Mode.NONE
@@ -55,10 +64,9 @@ class SpotSide:
         if not zones or terms.spot_per_h >= 1:
             return Mode.ON_DEMAND
         left_s = want.deadline_at - now
-        run = Run(want.work_s, max(0.0, terms.deadline_s - left_s))
+        run = Run(want.work_s, max(0.0, terms.deadline_s - left_s), where)
         market = Spots(tuple(zones), _any(zones))
-        choice = decide(self._rules[self._late(terms)], run, market, terms=terms)[1]
-        return _patient(choice, run, market, terms=terms)
+        return decide(self._rules[self._late(terms)], run, market, terms=terms)[1].mode
 
     def _late(self, terms: Terms) -> bool:
         if terms not in self._terms and len(self._terms) >= MOST_TABLES:
@@ -67,20 +75,11 @@ class SpotSide:
         return False
 
 
-def _patient(choice: Choice, run: Run, market: Spots, *, terms: Terms) -> Mode:
-    """Who goes on demand here does not come back to spot, so it waits while there is time."""
-    spare_s = terms.deadline_s - run.now_s - run.left_s - 2 * terms.overhead_s - terms.tick_s
-    if choice == ON_DEMAND and not market.any.up and spare_s > 0:
-        return Mode.NONE
-    return choice.mode
-
-
 def _terms(want: Want, overhead_s: float, ratio: float) -> Terms:
     """Rounded; prices per hour in parts of the price on demand."""
-    tick_s = max(LEAST_TICK_S, 2.0 ** math.ceil(math.log2(max(want.work_s, 1.0) / WORKS[-1])))
-    work = _up(want.work_s / tick_s, WORKS)
+    tick_s = max(LEAST_TICK_S, 2.0 ** math.ceil(math.log2(max(want.work_s, 1.0) / WORK)))
     overhead = _up(overhead_s / tick_s, OVERHEADS)
-    work_s = work * tick_s
+    work_s = WORK * tick_s
     return Terms(
         work_s,
         work_s + SLACK * tick_s,
