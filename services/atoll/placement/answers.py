@@ -15,6 +15,7 @@ from atoll.placement.usecases.questions import (
     VictimView,
     WaitView,
 )
+from atoll.wire.candidate import candidate_to_proto
 from atoll.wire.job import state_to_proto
 from atoll.wire.placement import task_to_proto
 from atoll.wire.reason import reason_to_proto
@@ -33,6 +34,7 @@ def explained(answer: Answer) -> placement_pb2.ExplainJobResponse:
         holders=[_holder(holder) for holder in answer.holders],
         eta=_eta(answer.eta),
         hold=_hold(answer.hold),
+        candidates=[candidate_to_proto(each) for each in answer.candidates],
     )
 
 
@@ -52,6 +54,7 @@ def planned(found: Planned) -> placement_pb2.PlanJobResponse:
         holders=[_holder(holder) for holder in found.holders],
         eta=_eta(found.eta),
         as_of=found.as_of,
+        candidates=[candidate_to_proto(each) for each in found.candidates],
     )
 
 

@@ -57,7 +57,9 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         """What would become of a job; nothing is submitted."""
         leader = await self._leader()
         spec = checked_spec(spec_from_proto(request.spec), self._classes)
-        return answers.planned(await plan_job(leader, spec, current.get().tenant))
+        caller = current.get()
+        found = await plan_job(leader, spec, caller.tenant, user=caller.principal)
+        return answers.planned(found)
 
     async def GetShares(  # noqa: N802
         self, request: placement_pb2.GetSharesRequest, context: Context

@@ -76,23 +76,30 @@ def local_eta(leader: Leader, pending: PendingJob, *, now: float) -> Eta | None:
     return told(leader, point, cause, now=now)
 
 
-async def eta_of_plan(
-    leader: Leader, pending: PendingJob, trial: Trial, *, now: float
+def eta_of_plan(
+    leader: Leader, pending: PendingJob, trial: Trial, *, made: Forecast, now: float
 ) -> Eta | None:
-    """When a job would start that is not submitted yet."""
-    if trial.cluster is not None and not pending.depends_on and pending.begin_at <= now:
+    """When a job would start that is not submitted yet. `made`: a forecast with it."""
+    if starts_at_once(trial, pending, now=now):
         stopped = (leader.memory.world.ledger.holdings.get(v.attempt) for v in trial.victims)
         grace_s = [run.run.terms.grace_s for run in stopped if run is not None and run.run]
         start = now + max(grace_s, default=0.0)
         cause = "runs are stopped for it first" if trial.victims else sentence(AT_ONCE)
-        return Eta(start, start, start, cause, cluster=trial.cluster)
-    if not trial.ever:
-        return None
+        return Eta(start, start, start, cause, cluster=trial.cluster or NOWHERE)
+    found = _point(leader, made, pending, now=now) if trial.ever else None
+    return None if found is None else told(leader, *found, now=now)
+
+
+def starts_at_once(trial: Trial, pending: PendingJob, *, now: float) -> bool:
+    """Whether there is a place for a job that is not submitted yet, and nothing it waits for."""
+    return trial.cluster is not None and not pending.depends_on and pending.begin_at <= now
+
+
+async def forecast_with(leader: Leader, pending: PendingJob, *, now: float) -> Forecast:
+    """A forecast in which a job comes last that is not submitted yet."""
     survey = joined(leader.memory.world.survey(now), pending)
     rng = np.random.default_rng((leader.fence.epoch.revision, leader.foresight.made))
-    made = await asyncio.to_thread(forecast, survey, leader.policies, rng=rng)
-    found = _point(leader, made, pending, now=now)
-    return None if found is None else told(leader, *found, now=now)
+    return await asyncio.to_thread(forecast, survey, leader.policies, rng=rng)
 
 
 def told(leader: Leader, point: Point, cause: str, *, now: float) -> Eta:

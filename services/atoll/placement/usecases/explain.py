@@ -6,12 +6,14 @@ from typing import assert_never
 
 from atoll.core.engine.explain import ClusterTally, explain
 from atoll.core.engine.holders import Holder, holders
+from atoll.core.model.burst_wants import Candidate
 from atoll.core.model.errors import ErrorCode, NotFound
 from atoll.core.model.ids import JobId, attempt_name, job_of
 from atoll.core.model.lifecycle import JobState
 from atoll.core.model.plan import Nomination
 from atoll.core.model.reason import Reason, ReasonCode
-from atoll.placement.usecases.etas import Eta, eta_of
+from atoll.placement.usecases.candidates import candidates_of
+from atoll.placement.usecases.etas import Eta, eta_of, local_eta
 from atoll.placement.usecases.leader import Leader
 
 
@@ -31,7 +33,9 @@ class Answer:
     eta: Eta | None = None
     """When it will start, as far as somebody can tell."""
     hold: Nomination | None = None
-    """What is held for it while its victims end."""
+    """What is held for it while its victims end, or a rented machine boots."""
+    candidates: tuple[Candidate, ...] = ()
+    """Where it could run, the best first."""
 
 
 async def explain_job(leader: Leader, job: JobId) -> Answer:
@@ -69,6 +73,13 @@ async def _queued(leader: Leader, job: JobId, *, now: float) -> Answer:
         holders=() if found.fits_now else holders(snapshot, pending.request),
         eta=eta_of(leader, pending, now=now),
         hold=hold,
+        candidates=await candidates_of(
+            leader,
+            snapshot,
+            pending,
+            eta=local_eta(leader, pending, now=now),
+            made=leader.foresight.latest,
+        ),
     )
 
 

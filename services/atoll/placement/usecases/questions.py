@@ -11,7 +11,10 @@ import numpy as np
 
 from atoll.core.engine.cycle import CycleLimits
 from atoll.core.engine.holders import Holder, holders
+from atoll.core.engine.timeline.forecast import Forecast
 from atoll.core.engine.trial import Trial, try_out
+from atoll.core.model.booking import marks_of
+from atoll.core.model.burst_wants import Candidate
 from atoll.core.model.errors import ErrorCode, InvalidInput, NotFound
 from atoll.core.model.ids import JobId, QueueName, Tenant, attempt_name
 from atoll.core.model.lifecycle import JobState
@@ -22,7 +25,14 @@ from atoll.core.model.spec import JobSpec
 from atoll.core.model.validate import check_spec
 from atoll.core.policies.factors import Factor, ShareRow, priority_factors, shares
 from atoll.core.state.mig import ALL_PROFILES
-from atoll.placement.usecases.etas import Eta, eta_of, eta_of_plan
+from atoll.placement.usecases.candidates import candidates_of
+from atoll.placement.usecases.etas import (
+    Eta,
+    eta_of,
+    eta_of_plan,
+    forecast_with,
+    starts_at_once,
+)
 from atoll.placement.usecases.leader import Leader
 
 NO_JOB = JobId(0)
@@ -49,6 +59,8 @@ class Planned:
     holders: tuple[Holder, ...]
     eta: Eta | None
     as_of: float
+    candidates: tuple[Candidate, ...] = ()
+    """Where it could run, the best first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +98,8 @@ def checked_spec(spec: JobSpec, classes: Mapping[str, PriorityClass]) -> JobSpec
     return replace(spec, priority=ranked.priority, preempts=spec.preempts and ranked.preempts)
 
 
-async def plan_job(leader: Leader, spec: JobSpec, tenant: Tenant) -> Planned:
-    """A dry run of a checked spec. Raises NotFound QUEUE_NOT_FOUND."""
+async def plan_job(leader: Leader, spec: JobSpec, tenant: Tenant, *, user: str = "") -> Planned:
+    """A dry run of a checked spec for a user. Raises NotFound QUEUE_NOT_FOUND."""
     queue = leader.memory.queues.get(QueueName(spec.queue))
     if queue is None or queue.tenant != tenant:
         raise NotFound(
@@ -96,20 +108,24 @@ async def plan_job(leader: Leader, spec: JobSpec, tenant: Tenant) -> Planned:
             metadata={"queue": spec.queue},
         )
     world, now = leader.memory.world, leader.clock.now()
-    pending = await _pending(leader, spec, now=now)
+    pending = await _pending(leader, spec, user, now=now)
     snapshot, ahead = world.look(now), world.jobs_ahead(pending)
     rng = np.random.default_rng((leader.fence.epoch.revision, leader.counters.cycles))
     limits = CycleLimits(bind_s=leader.rules.bind_timeout_s)
     trial = await asyncio.to_thread(
         try_out, snapshot, pending, leader.policies, now=now, rng=rng, ahead=ahead, limits=limits
     )
+    at_once = starts_at_once(trial, pending, now=now) or not trial.ever
+    made = Forecast(now) if at_once else await forecast_with(leader, pending, now=now)
+    eta = eta_of_plan(leader, pending, trial, made=made, now=now)
     return Planned(
         summary=_summary(trial),
         trial=trial,
         victims=tuple(_victim(leader, eviction) for eviction in trial.victims),
         holders=() if trial.cluster else holders(snapshot, pending.request),
-        eta=await eta_of_plan(leader, pending, trial, now=now),
+        eta=eta,
         as_of=now,
+        candidates=await candidates_of(leader, snapshot, pending, eta=eta, made=made),
     )
 
 
@@ -159,9 +175,9 @@ def list_waits(leader: Leader, jobs: Sequence[JobId]) -> list[WaitView]:
     ]
 
 
-async def _pending(leader: Leader, spec: JobSpec, *, now: float) -> PendingJob:
+async def _pending(leader: Leader, spec: JobSpec, user: str, *, now: float) -> PendingJob:
     states = await leader.store.job_states(spec.depends_on) if spec.depends_on else {}
-    return PendingJob(
+    pending = PendingJob(
         id=NO_JOB,
         revision=0,
         queue=QueueName(spec.queue),
@@ -174,6 +190,7 @@ async def _pending(leader: Leader, spec: JobSpec, *, now: float) -> PendingJob:
         ),
         deadline_at=spec.deadline_at,
     )
+    return leader.memory.marks.marked(pending, marks_of(user, spec.labels))
 
 
 def _summary(trial: Trial) -> str:

@@ -60,12 +60,7 @@ class _Choice:
         self.scene, self.asked, self.look = scene, asked, scene.look
         self.pending = asked.pending
         self.asks = asks_of(self.pending.request) or (self._all_of_it(),)
-        hour = hour_of(
-            scene.renting.policies,
-            self.pending.queue,
-            self.asks,
-            usual=scene.renting.usual_hour,
-        )
+        hour = hour_of(scene.renting.policies, self.pending.queue, self.asks)
         self.terms = Terms(self.look.now, hour, self._run_s())
         self.rentals = {rental.cluster: rental for rental in self.look.rentals.values}
 

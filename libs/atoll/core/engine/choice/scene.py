@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from atoll.core.engine.choice.worth import USUAL_HOUR
 from atoll.core.model.burst import Offer
 from atoll.core.model.burst_rules import Policies as BurstPolicies
 from atoll.core.policies.interfaces import Policies
@@ -17,8 +16,6 @@ class Renting:
 
     offers: Sequence[Offer] = ()
     policies: BurstPolicies = field(default_factory=dict)
-    usual_hour: int = USUAL_HOUR
-    """Micro-dollars of an hour of waiting of one device where no policy says it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
