@@ -4,7 +4,7 @@ from atoll.core.model.burst import InstanceState
 from atoll.core.model.inventory import ClusterState
 from atoll.core.model.lifecycle import AttemptEvent, JobState
 from atoll.ports.store.burst import Capacity
-from tests.adapters.burst_builders import move, rent
+from tests.adapters.burst_builders import DOLLAR, NLP, move, offer, rent, set_policy
 from tests.adapters.store_builders import (
     NORTH,
     cluster_with,
@@ -72,3 +72,12 @@ async def test_demand_tells_what_runs_waits_and_has_ended(world: StoreWorld) -> 
     assert [bool(row.ended_at) for row in rows] == [False, True, False, False]
     later = await world.store.burst.demand(since=rows[1].ended_at + 1)
     assert [row.job for row in later] == [running.id, waiting.id, held.id]
+
+
+async def test_submission_is_told_what_some_queue_may_rent(world: StoreWorld) -> None:
+    cheap, dear = offer(instance_type="cheap"), offer(instance_type="dear", price=90 * DOLLAR)
+    async with world.store.burst.begin() as tx:
+        await tx.put_offers("cloud", [cheap, dear])
+    assert await world.store.submission.rentable() == []
+    await set_policy(world.store, NLP, most_price=2 * DOLLAR)
+    assert await world.store.submission.rentable() == [cheap]

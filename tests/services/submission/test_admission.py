@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from atoll.adapters.memory.clock import ManualClock, settle
+from atoll.core.model.burst import Market, Offer
 from atoll.core.model.errors import ErrorCode, InvalidInput
 from atoll.core.model.ids import DEFAULT_SHARD, ClusterName, NodeId, ShardId
 from atoll.core.model.inventory import Cluster, ClusterState, Node
@@ -32,6 +33,7 @@ class Inventory:
         self._clock = clock
         self.clusters_: list[Cluster] = []
         self.nodes_: list[Node] = []
+        self.offers: list[Offer] = []
         self.reads = 0
         self.takes_s = 0.0
         self.away = False
@@ -52,6 +54,9 @@ class Inventory:
     async def nodes(self, cluster: str, *, after: tuple[str, str], limit: int) -> list[Node]:
         key = [((row.cluster, row.inventory.name), row) for row in self.nodes_]
         return [row for place, row in sorted(key, key=lambda k: k[0]) if place > after][:limit]
+
+    async def rentable(self) -> list[Offer]:
+        return self.offers
 
 
 @pytest.fixture
@@ -169,3 +174,27 @@ async def test_the_refusal_names_the_job_and_both_numbers(
     assert violation.field == "jobs[1]"
     assert "100 CPUs" in violation.message
     assert "64 CPUs" in violation.message
+
+
+def machine(cpu_milli: int) -> Offer:
+    return Offer("cloud", "eu-1a", "eu", "big", Market.SPOT, cpu_milli, memory_bytes=1 << 40)
+
+
+async def test_a_job_that_only_a_rented_machine_can_run_is_let_in_if_it_may_be_rented_for(
+    inventory: Inventory, admission: Admission
+) -> None:
+    inventory.add("alpha", cpu_milli=64_000)
+    inventory.offers = [machine(8_000), machine(128_000)]
+    assert await admission.shards_for([LARGE]) == [(DEFAULT_SHARD,)]
+    for barred in (replace(LARGE, burst=False), request(200_000)):
+        with pytest.raises(InvalidInput):
+            await admission.shards_for([barred])
+
+
+async def test_a_machine_that_is_rented_just_now_is_no_reason_to_wait_for_ever(
+    inventory: Inventory, admission: Admission
+) -> None:
+    inventory.add("alpha", cpu_milli=64_000)
+    inventory.add("burst-1", cpu_milli=128_000)
+    with pytest.raises(InvalidInput):
+        await admission.shards_for([LARGE])

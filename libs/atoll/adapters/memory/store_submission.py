@@ -5,10 +5,13 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 
+from atoll.adapters.memory.burst_rows import all_offers, all_policies
 from atoll.adapters.memory.store_events import events_after, events_now
 from atoll.adapters.memory.store_rows import MemoryDatabase, Rows, live_by_state
 from atoll.adapters.memory.store_totals import totals
 from atoll.adapters.memory.store_tx import MemoryTx
+from atoll.core.model.burst import Offer
+from atoll.core.model.burst_rules import rentable
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId, QueueName, Tenant
 from atoll.core.model.ids import attempt_id as id_of_attempt
 from atoll.core.model.inventory import Cluster, Node
@@ -213,6 +216,11 @@ class MemorySubmissionStore:
         keys = sorted(key for key in self._tables.node_ids if key > after)
         rows = (self._tables.nodes[self._tables.node_ids[key]] for key in keys)
         return [n for n in rows if n.present and cluster in ("", n.cluster)][:limit]
+
+    async def rentable(self) -> list[Offer]:
+        """Machines on offer that some queue may rent, by key."""
+        burst = self._tables.burst
+        return rentable(all_offers(burst.offers), all_policies(burst.policies))
 
     async def allocations(self, nodes: Iterable[NodeId]) -> list[Allocation]:
         """Live allocations on nodes."""

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Final
 
 from atoll.adapters.postgres import event_pages
+from atoll.adapters.postgres.burst_views import read_offers, read_policies
 from atoll.adapters.postgres.cluster_rows import (
     ALLOCATION_COLUMNS,
     CLUSTERS,
@@ -21,6 +22,8 @@ from atoll.adapters.postgres.listing import list_statement
 from atoll.adapters.postgres.rows import ATTEMPT_COLUMNS, JOB_COLUMNS, attempt_from, job_from
 from atoll.adapters.postgres.submission_tx import TALLIES, PostgresSubmissionTx
 from atoll.adapters.postgres.totals import read_totals
+from atoll.core.model.burst import Offer
+from atoll.core.model.burst_rules import rentable
 from atoll.core.model.ids import AttemptId, JobId, NodeId, QueueName, Tenant, job_of
 from atoll.core.model.inventory import Cluster, Node
 from atoll.core.model.job import Attempt, Job, Queue
@@ -131,6 +134,11 @@ class PostgresSubmissionStore:
         async with self._database.reading() as sql:
             rows = await sql.rows(NODES, *after, cluster, limit)
         return [node_from(row) for row in rows]
+
+    async def rentable(self) -> list[Offer]:
+        """Machines on offer that some queue may rent, by key."""
+        async with self._database.snapshot() as sql:
+            return rentable(await read_offers(sql), await read_policies(sql))
 
     async def allocations(self, nodes: Iterable[NodeId]) -> list[Allocation]:
         """Live allocations on nodes."""

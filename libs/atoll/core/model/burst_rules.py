@@ -1,6 +1,6 @@
 """Whether a queue may rent an offer: the one answer for the broker, placement and people."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from atoll.core.model.burst import MICROS, BurstPolicy, Offer, chain_of
 from atoll.core.model.ids import QueueName
@@ -29,6 +29,12 @@ def refusal(policies: Policies, queue: QueueName | None, offer: Offer) -> str:
         if each in policies and (why := _narrowed(policies[each], offer)):
             return f"{_whose(each)} allows {why}"
     return ""
+
+
+def rentable(offers: Iterable[Offer], policies: Iterable[BurstPolicy]) -> list[Offer]:
+    """Those offers that some queue may rent."""
+    rules = {policy.queue: policy for policy in policies}
+    return [o for o in offers if any(not refusal(rules, queue, o) for queue in rules)]
 
 
 def _narrowed(policy: BurstPolicy, offer: Offer) -> str:

@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from atoll.core.model.burst import Offer
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId, QueueName, Tenant
 from atoll.core.model.inventory import Cluster, Node
 from atoll.core.model.job import Attempt, Job, Queue, SubmitRequest
@@ -184,6 +185,10 @@ class SubmissionStore(Protocol):
 
     async def nodes(self, cluster: str, *, after: tuple[str, str], limit: int) -> list[Node]:
         """Present nodes by (cluster, name), only those after `after`; cluster empty: all."""
+        ...
+
+    async def rentable(self) -> list[Offer]:
+        """Machines on offer that some queue may rent, by key."""
         ...
 
     async def allocations(self, nodes: Iterable[NodeId]) -> list[Allocation]:

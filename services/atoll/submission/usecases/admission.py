@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from atoll.core.engine.capacity import CapacitySummary, fits_ever
+from atoll.core.model.burst import Offer
+from atoll.core.model.burst_join import is_rented
 from atoll.core.model.errors import DomainError, ErrorCode, FieldViolation, InvalidInput
 from atoll.core.model.ids import DEFAULT_SHARD, ShardId
 from atoll.core.model.inventory import Cluster, ClusterState, Node
@@ -40,6 +42,10 @@ class Inventory(Protocol):
         """Present nodes by (cluster, name), only those after `after`; cluster empty: all."""
         ...
 
+    async def rentable(self) -> list[Offer]:
+        """Machines on offer that some queue may rent."""
+        ...
+
 
 @dataclass(slots=True)
 class _Known:
@@ -49,6 +55,8 @@ class _Known:
     """Monotonic time."""
     took_s: float
     shards: Mapping[ShardId, CapacitySummary]
+    rentable: CapacitySummary
+    """Machines that may be rented, each for itself."""
     fitting: dict[GangRequest, tuple[ShardId, ...]] = field(default_factory=dict)
 
 
@@ -106,11 +114,13 @@ class Admission:
         while page := await self._inventory.nodes("", after=after, limit=NODES_PER_PAGE):
             nodes.extend(page)
             after = (page[-1].cluster, page[-1].inventory.name)
-        return _Known(at, self._clock.monotonic() - at, _by_shard(clusters, nodes))
+        rentable = CapacitySummary.offered(await self._inventory.rentable())
+        return _Known(at, self._clock.monotonic() - at, _by_shard(clusters, nodes), rentable)
 
 
 def _counts(cluster: Cluster) -> bool:
-    return cluster.state is not ClusterState.RETIRED
+    # What is rented will not stay: what may be rented counts instead.
+    return cluster.state is not ClusterState.RETIRED and not is_rented(cluster.name)
 
 
 def _by_shard(clusters: list[Cluster], nodes: list[Node]) -> dict[ShardId, CapacitySummary]:
@@ -132,9 +142,20 @@ def _fitting(known: _Known, request: GangRequest) -> tuple[ShardId, ...]:
         found = tuple(
             shard for shard, summary in known.shards.items() if not fits_ever(summary, request)
         )
+        if not found and _may_be_rented_for(known, request):
+            found = (DEFAULT_SHARD,)
         if len(known.fitting) < MOST_REMEMBERED:
             known.fitting[request] = found
     return found
+
+
+def _may_be_rented_for(known: _Known, request: GangRequest) -> bool:
+    return bool(
+        request.burst
+        and not request.reservation
+        and known.rentable.clusters
+        and not fits_ever(known.rentable, request)
+    )
 
 
 def _never_fits(known: _Known, requests: list[GangRequest]) -> InvalidInput:
