@@ -64,7 +64,8 @@ def refused(
     as_asked = _AsAsked()
     for placement in placements:
         why = misshapen(placement, as_asked) or _misplaced(placement, table)
-        why = why or _barred(placement, ledger)
+        if ledger.rented:
+            why = why or _barred(placement, ledger)
         if why:
             wrong.setdefault(placement.job, why)
     wrong |= too_close([p for p in placements if p.job not in wrong], ledger)
@@ -177,7 +178,7 @@ def _misplaced(placement: GangPlacement, table: NodeTable) -> str:
 
 
 def _barred(placement: GangPlacement, ledger: Ledger) -> str:
-    """Why a placement on a rented machine is not to be; empty where nothing is rented."""
+    """Why a placement is not to be on a rented machine; empty when it is on none."""
     return ledger.rented.fault(
         placement.cluster, placement.job, queue=placement.queue, request=placement.request
     )
