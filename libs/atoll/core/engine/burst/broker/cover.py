@@ -1,11 +1,10 @@
 """Which jobs have an instance already: held for them, on its way, or idle with room for them."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from atoll.core.engine.burst.broker.ground import NO_USE, Floats, Ground
+from atoll.core.engine.burst.broker.ground import NO_USE, Ground
 from atoll.core.engine.burst.broker.table import AMOUNTS, table_of
 from atoll.core.model.burst import Instance, InstanceId, InstanceState, Market, chain_of
 from atoll.core.model.burst_rules import refusal
@@ -15,17 +14,7 @@ from atoll.core.model.ids import JobId, QueueName
 COMING = frozenset({InstanceState.REQUESTED, InstanceState.BOOTING})
 PATIENCE_S = 300.0
 """Who has not taken an instance that is ready after so long will not."""
-
-
-@dataclass(slots=True)
-class _Room:
-    """What is left of an instance."""
-
-    instance: Instance
-    place: int
-    """Its column in the table."""
-    left: Floats
-    """(AMOUNTS) parts."""
+NOWHERE = InstanceId(0)
 
 
 def covered(ground: Ground) -> dict[JobId, InstanceId]:
@@ -49,28 +38,27 @@ def _is_promised(instance: Instance, now: float) -> bool:
 
 
 def _with_room(
-    ground: Ground, alive: Iterable[Instance], found: dict[JobId, InstanceId]
+    ground: Ground, alive: Iterable[Instance], found: Mapping[JobId, InstanceId]
 ) -> dict[JobId, InstanceId]:
     """Who fits on what is idle or on its way, beside those that it is meant for."""
     empty = [each for each in alive if not ground.uses.get(each.id, NO_USE).live]
     if not empty or not ground.wants:
         return {}
     table = table_of(ground.wants, [each.offer for each in empty])
-    rooms = [_Room(each, n, np.ones(AMOUNTS)) for n, each in enumerate(empty)]
-    by_id = {room.instance.id: room for room in rooms}
+    places = {each.id: place for place, each in enumerate(empty)}
+    left = np.full((len(empty), AMOUNTS), 1 + 1e-9)
     more: dict[JobId, InstanceId] = {}
     leave = _Leave(ground)
     for n, want in enumerate(ground.wants):
-        room = by_id.get(found[want.job]) if want.job in found else None
+        parts = table.parts[n]
+        place = places.get(found.get(want.job, NOWHERE))
         if want.job not in found:
-            fits = (each for each in rooms if _may(want, each, leave))
-            room = next(
-                (each for each in fits if _holds(table.parts[n], each, table.fits[n])), None
-            )
-            if room is not None:
-                more[want.job] = room.instance.id
-        if room is not None:
-            room.left -= table.parts[n, room.place]
+            able = np.flatnonzero(table.fits[n] & (parts <= left).all(axis=1))
+            place = next((each for each in able.tolist() if _may(want, empty[each], leave)), None)
+            if place is not None:
+                more[want.job] = empty[place].id
+        if place is not None:
+            left[place] -= parts[place]
     return more
 
 
@@ -90,17 +78,10 @@ class _Leave:
         return self._known[key]
 
 
-def _may(want: Want, room: _Room, leave: _Leave) -> bool:
-    instance = room.instance
+def _may(want: Want, instance: Instance, leave: _Leave) -> bool:
     if instance.state is InstanceState.READY:
         waited_s = leave.now - max(instance.idle_since, want.submitted_at)
         if waited_s > PATIENCE_S:
             return False
     risky = instance.offer.market is Market.SPOT and not want.preemptible
     return not risky and leave.given(want.queue, instance)
-
-
-def _holds(
-    parts: Floats, room: _Room, fits: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
-) -> bool:
-    return bool(fits[room.place] and (parts[room.place] <= room.left + 1e-9).all())
