@@ -50,7 +50,8 @@ class World:
 
     def __init__(self, *clouds: str, **given: object) -> None:
         self.clock = ManualClock()
-        self.store = MemoryStore(MemoryDatabase(), self.clock)
+        self.database = MemoryDatabase()
+        self.store = MemoryStore(self.database, self.clock)
         self.hints = MemoryHints()
         self.ids = SystemIds()
         self.states = {name: State() for name in clouds or ("cloud",)}
@@ -124,11 +125,12 @@ class World:
             wants = [Want(JobId(job), **fields) for job in jobs]  # type: ignore[arg-type]
             await tx.put_wants(DEFAULT_SHARD, wants)
 
-    async def join(self, row: Instance) -> None:
+    async def join(self, row: Instance, **given: object) -> None:
         """The agent of an instance opens its session, and lists its node."""
         word = join_token(SECRET.encode(), row.token)
         told = hashlib.sha256(word.encode()).digest()
-        session = await self.store.dispatch.open_session(claim(row.cluster, join_hash=told))
+        asked = claim(row.cluster, join_hash=told, **given)
+        session = await self.store.dispatch.open_session(asked)
         epoch = session.cluster.session_epoch
         here = node(row.cluster, gpus=row.offer.devices)
         delta = InventoryDelta(row.cluster, epoch, 1, full=True, nodes=(here,))
