@@ -77,6 +77,46 @@ def test_a_plan_shows_victims_blockers_holders_and_a_forecast(atoll: Atoll, wait
     assert found["eta"]["p50_at"] == "2001-09-09T01:46:40.000+00:00"
 
 
+def places(now: float) -> list[pb.Candidate]:
+    return [
+        pb.Candidate(
+            offer="aws/eu-1a/p5/spot", start_at=now + 361, finish_at=now + 3961,
+            delay_cost=2_000_000, price=3_100_000, total=5_100_000, allowed=True,
+            why="on spot in 6 min at $3.10/h",
+        ),
+        pb.Candidate(
+            cluster="here", start_at=now + 11_405, finish_at=now + 15_005, delay_cost=9_250_000,
+            total=9_250_000, allowed=True, why="local in 3 h 10 min",
+        ),
+        pb.Candidate(cluster="there", why="not now: the cluster is cordoned"),
+    ]  # fmt: skip
+
+
+TABLE = [
+    "Where it could run:",
+    "  PLACE                STARTS      ENDS   COST  TOTAL  WHY",
+    "  aws/eu-1a/p5/spot     in 6m   in 1h6m  $3.10  $5.10  on spot in 6 min at $3.10/h",
+    "  here               in 3h10m  in 4h10m  $0.00  $9.25  local in 3 h 10 min",
+    "  there                     -         -      -      -  not now: the cluster is cordoned",
+]
+
+
+def test_places_where_a_job_could_run_are_listed_the_best_first(atoll: Atoll, world: World) -> None:
+    now = SystemClock().now()
+    world.plan = pb.PlanJobResponse(summary="it would wait", candidates=places(now))
+    world.explanations[1] = pb.ExplainJobResponse(
+        state=common.JOB_STATE_QUEUED, summary="it waits", candidates=places(now)
+    )
+    for words in (("plan", "--", "x"), ("explain", "1")):
+        lines = atoll(*words).out.splitlines()
+        at = lines.index(TABLE[0])
+        assert lines[at : at + 5] == TABLE
+        first, *_, last = json.loads(atoll(*words[:1], "-o", "json", *words[1:]).out)["candidates"]
+        assert (first["price"], first["total"], first["allowed"]) == (3.1, 5.1, True)
+        assert first["start_at"].startswith("20")
+        assert (last["start_at"], last["allowed"]) == (None, False)
+
+
 def test_what_can_never_run_ends_with_6(atoll: Atoll, world: World) -> None:
     world.plan = pb.PlanJobResponse(summary="it can never run: too wide", never_fits=True)
     done = atoll("plan", "--", "x")

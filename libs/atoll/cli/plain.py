@@ -4,9 +4,10 @@ import enum
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any, Final
 
-_TIMES: Final = frozenset({"at", "as_of", "last_seen"})
+_TIMES: Final = frozenset({"at", "as_of", "idle_since", "last_seen"})
 _HIDDEN: Final = frozenset({"proto"})
 
 
@@ -17,6 +18,9 @@ def plain(value: object) -> Any:
     match value:
         case enum.Enum():
             return value.value
+        case Decimal():
+            # As many digits as it has: dollars to the micro-dollar survive it.
+            return float(value)
         case Mapping():
             return {str(key): plain(item) for key, item in value.items()}
         case list() | tuple():

@@ -2,10 +2,15 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from typing import Final
 
+from atoll.cli.moments import lasting
 from atoll.cli.render import aligned
 from atoll.cli.words import ago, bytes_text, cpus_text, devices_text, plural, span
+from atoll.client.candidates import Candidate
 from atoll.client.views import Eta, Hold, Holder, Reason, Tally
+
+_MINUTE_S: Final = 60.0
 
 
 def reason_lines(reasons: Iterable[Reason]) -> Iterator[str]:
@@ -72,6 +77,17 @@ def hold_lines(hold: Hold | None, now: float) -> Iterator[str]:
         yield f"Its place on {hold.cluster} is held for another {left}; being stopped: {victims}."
 
 
+def candidate_lines(candidates: Sequence[Candidate], now: float) -> Iterator[str]:
+    """Where it could run, the best first."""
+    if not candidates:
+        return
+    yield ""
+    yield "Where it could run:"
+    rows = [("PLACE", "STARTS", "ENDS", "COST", "TOTAL", "WHY")]
+    rows += [_place(each, now) for each in candidates]
+    yield from (f"  {line}" for line in aligned(rows, (False, True, True, True, True, False)))
+
+
 def amount_text(number: int, unit: str) -> str:
     """`2 devices`, `1.5 CPU`, `3GiB`."""
     match unit:
@@ -100,6 +116,21 @@ def _until(holder: Holder, now: float) -> str:
 def _at(then: float, now: float) -> str:
     clock = datetime.fromtimestamp(then, UTC).strftime("%Y-%m-%d %H:%M UTC")
     return f"{clock} (in {span(then - now)})"
+
+
+def _place(each: Candidate, now: float) -> tuple[str, str, str, str, str, str]:
+    place = each.offer or each.cluster
+    if not each.start_at:
+        return place, "-", "-", "-", "-", each.why
+    starts, ends = _in(each.start_at, now), _in(each.finish_at, now)
+    return place, starts, ends, f"${each.price:,.2f}", f"${each.total:,.2f}", each.why
+
+
+def _in(then: float, now: float) -> str:
+    wait_s = then - now
+    if wait_s < 1:
+        return "now"
+    return f"in {lasting(wait_s) if wait_s >= _MINUTE_S else span(wait_s)}"
 
 
 def _numbers(reason: Reason) -> str:

@@ -10,6 +10,7 @@ from atoll.api.common.v1 import common_pb2
 from atoll.api.events.v1 import events_pb2
 from atoll.api.placement.v1 import placement_pb2
 from atoll.api.submission.v1 import submission_pb2
+from atoll.client.candidates import candidate_of
 from atoll.client.views import (
     ClusterInfo,
     DeadlineTold,
@@ -98,6 +99,7 @@ def explanation(proto: placement_pb2.ExplainJobResponse) -> Explanation:
         holders=tuple(read(Holder, holder) for holder in proto.holders),
         eta=read(Eta, proto.eta) if proto.HasField("eta") else None,
         hold=_hold(proto.hold) if proto.HasField("hold") else None,
+        candidates=tuple(candidate_of(each) for each in proto.candidates),
     )
 
 

@@ -10,6 +10,7 @@ from atoll.api.common.v1 import common_pb2
 from atoll.api.placement.v1 import placement_pb2 as pb
 from atoll.client import reading
 from atoll.client.calls import PLACEMENT, Call
+from atoll.client.candidates import Candidate, candidate_of
 from atoll.client.views import Eta, Holder, Reason, Tally
 from atoll.core.model.lifecycle import JobState
 from atoll.core.model.plan import TaskPlacement
@@ -46,6 +47,8 @@ class PlannedJob:
     holders: tuple[Holder, ...]
     eta: Eta | None
     as_of: float
+    candidates: tuple[Candidate, ...] = ()
+    """Where it could run, the best first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +164,7 @@ def _planned(reply: pb.PlanJobResponse) -> PlannedJob:
         tallies=tuple(reading.tally_of(tally) for tally in reply.tallies),
         holders=tuple(reading.read(Holder, holder) for holder in reply.holders),
         eta=reading.read(Eta, reply.eta) if reply.HasField("eta") else None,
+        candidates=tuple(candidate_of(each) for each in reply.candidates),
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from atoll.api.common.v1 import common_pb2
+from atoll.client.candidates import Candidate
 from atoll.client.messages import message_values
 from atoll.core.model.inventory import NodeInventory
 from atoll.core.model.lifecycle import TERMINAL_JOB, JobState
@@ -185,6 +186,8 @@ class Explanation:
     eta: Eta | None = None
     """None: nobody can tell."""
     hold: Hold | None = None
+    candidates: tuple[Candidate, ...] = ()
+    """Where it could run, the best first."""
 
 
 @dataclass(frozen=True, slots=True)

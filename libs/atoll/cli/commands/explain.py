@@ -12,6 +12,7 @@ from atoll.cli.options import DEFAULT_CONNECTION, Connection, Output
 from atoll.cli.plain import plain
 from atoll.cli.reasons import (
     as_of_line,
+    candidate_lines,
     eta_lines,
     hold_lines,
     holder_lines,
@@ -61,6 +62,7 @@ def lines(found: Explanation, now: float) -> Iterator[str]:
     yield from tally_lines(found.tallies)
     yield from holder_lines(found.holders, now)
     yield from eta_lines(found.eta, now)
+    yield from candidate_lines(found.candidates, now)
     yield ""
     yield from _footer(found, now)
 

@@ -12,6 +12,7 @@ from atoll.cli.options import DEFAULT_CONNECTION, Connection, Format, Output
 from atoll.cli.plain import plain
 from atoll.cli.reasons import (
     as_of_line,
+    candidate_lines,
     eta_lines,
     holder_lines,
     reason_lines,
@@ -74,6 +75,7 @@ def lines(found: PlannedJob, now: float) -> Iterator[str]:
         yield from tally_lines(found.tallies)
         yield from holder_lines(found.holders, now)
     yield from eta_lines(found.eta, now)
+    yield from candidate_lines(found.candidates, now)
     yield ""
     if found.jobs_ahead:
         verb = "is" if found.jobs_ahead == 1 else "are"
