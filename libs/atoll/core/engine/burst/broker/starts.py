@@ -34,13 +34,15 @@ class Start(NamedTuple):
 
 
 def start_of(want: Want, *, now: float, options: Options) -> Start:
-    """What is to be expected; a start that should have been is a wait that nobody can tell."""
+    """What is to be expected; a wait that was to be over is expected to last as long again."""
     since = want.as_of or now
     passed_s = max(0.0, now - since)
     p50_s, p90_s = want.local_p50_at - since, want.local_p90_at - since
-    if want.local_p50_at <= 0 or max(p50_s, p90_s) <= passed_s > 0:
-        p50_s, passed_s = max(options.unknown_s, now - want.submitted_at), 0.0
-        p90_s = VAGUE * p50_s
+    if want.local_p50_at <= 0:
+        p50_s, p90_s, passed_s = max(options.unknown_s, now - want.submitted_at), 0.0, 0.0
+    elif max(p50_s, p90_s) <= passed_s > 0:
+        p50_s, p90_s, passed_s = passed_s, 0.0, 0.0
+    p90_s = p90_s or VAGUE * p50_s
     p50_s = max(p50_s, 1.0)
     deviation = max(math.log(max(p90_s, p50_s) / p50_s) / P90, NARROW)
     return Start(p50_s - passed_s, p90_s - passed_s, math.log(p50_s), deviation, passed_s)
