@@ -13,7 +13,7 @@ from tools.compose_engine import Engine
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "deploy" / "images"
-BASE_TAR = ROOT / "dist" / "base-bookworm.tar"
+BASE_TAR = ROOT / "dist" / "base-bookworm-openmp.tar"
 PYTHON = "python:3.11-slim-bookworm"
 USUAL = {
     "POSTGRES_IMAGE": "postgres:18",
@@ -89,7 +89,7 @@ def import_base(engine: Engine) -> str:
 def _bootstrap() -> None:
     BASE_TAR.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="atoll-base-") as name:
-        include = "--include=python3,python3-venv,ca-certificates"
+        include = "--include=python3,python3-venv,ca-certificates,libgomp1"
         root = f"{name}/root"
         _run("debootstrap", "--variant=minbase", include, "bookworm", root, timeout_s=1200)
         draft = BASE_TAR.with_suffix(".new")

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from atoll.agent.settings import AgentSettings
+from atoll.burst.settings import BurstSettings
 from atoll.dispatch.settings import DispatchSettings
 from atoll.placement.settings import PlacementSettings
 from atoll.reservation.settings import ReservationSettings
@@ -23,6 +24,7 @@ SETTINGS: Mapping[str, type[ServiceSettings]] = {
     "placement": PlacementSettings,
     "dispatch": DispatchSettings,
     "reservation": ReservationSettings,
+    "burst": BurstSettings,
     "agent": AgentSettings,
     "migrate": StoreSettings,
     "schema": StoreSettings,

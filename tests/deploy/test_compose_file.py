@@ -20,8 +20,8 @@ def mounted(service: dict[str, Any]) -> dict[str, str]:
 def test_it_has_every_part() -> None:
     assert set(SERVICES) == {
         "dev-ca", "postgres", "redis", "etcd-1", "etcd-2", "etcd-3", "migrate", "submission",
-        "placement-1", "placement-2", "dispatch", "reservation-1", "reservation-2", "agent",
-        "client",
+        "placement-1", "placement-2", "dispatch", "reservation-1", "reservation-2",
+        "burst-1", "burst-2", "agent", "client",
     }  # fmt: skip
 
 
@@ -56,6 +56,13 @@ def test_jobs_cannot_reach_what_is_the_control_plane_s() -> None:
 
 
 def test_services_start_after_the_migrations() -> None:
-    for name in ("submission", "placement-1", "placement-2", "dispatch", "reservation-1"):
+    for name in (
+        "submission",
+        "placement-1",
+        "placement-2",
+        "dispatch",
+        "reservation-1",
+        "burst-1",
+    ):
         wanted = SERVICES[name]["depends_on"]["migrate"]["condition"]
         assert wanted == "service_completed_successfully"

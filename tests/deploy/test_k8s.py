@@ -73,7 +73,8 @@ def test_what_a_pod_refers_to_is_there(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["atoll-submission", "atoll-placement", "atoll-dispatch", "atoll-reservation"]
+    "name",
+    ["atoll-submission", "atoll-placement", "atoll-dispatch", "atoll-reservation", "atoll-burst"],
 )
 def test_services_have_replicas_probes_a_budget_and_a_name(name: str) -> None:
     (workload,) = (

@@ -24,7 +24,15 @@ def known(role: str) -> set[str]:
 def test_every_role_is_deployed_by_compose_and_by_kubernetes() -> None:
     for place in ("compose", "k8s"):
         roles = {run.role for run in RUNS if run.where.startswith(place)}
-        assert roles >= {"submission", "placement", "dispatch", "reservation", "agent", "migrate"}
+        assert roles >= {
+            "submission",
+            "placement",
+            "dispatch",
+            "reservation",
+            "burst",
+            "agent",
+            "migrate",
+        }
 
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.where)
@@ -47,7 +55,7 @@ def test_the_service_accepts_what_it_is_told(
         monkeypatch.setenv(name, text)
     settings = config.load(SETTINGS[run.role], run.role).settings
     assert not settings.insecure
-    if run.role in {"submission", "placement", "dispatch", "reservation"}:
+    if run.role in {"submission", "placement", "dispatch", "reservation", "burst"}:
         assert settings.tls
         assert settings.advertise.rpartition(":")[2] == settings.listen.rpartition(":")[2]
 

@@ -16,7 +16,7 @@ from tests.deploy_rules.names import (
 )
 
 ROOT = FOLDER.parents[1]
-SERVICES = ("submission", "placement", "dispatch", "reservation", "agent")
+SERVICES = ("submission", "placement", "dispatch", "reservation", "burst", "agent")
 EXPORTED_BY = """
 import sys
 from importlib import import_module

@@ -8,8 +8,9 @@ import asyncpg
 
 from atoll.adapters.postgres.migrate import newest
 from atoll.adapters.system import SystemClock
+from atoll.core.model.burst import CLUSTER_PREFIX
 from atoll.embedded.layout import Layout
-from atoll.embedded.overview import Overview, forecasts_text, look
+from atoll.embedded.overview import Overview, forecasts_text, look, rented_text
 from atoll.embedded.state import PartState, PartView, Report
 from atoll.embedded.told import Told, judged
 from atoll.runtime.servers import EtcdServer, PostgresServer, Server, ValkeyServer
@@ -28,6 +29,7 @@ async def run(layout: Layout, report: Report) -> list[Told]:
         await _migrations(layout),
         *_clusters(report, overview),
         *_forecasts(overview),
+        *_rented(overview),
     ]
 
 
@@ -88,13 +90,27 @@ def _forecasts(overview: Overview) -> Iterator[Told]:
         yield Told(told, ok=True)
 
 
+def _rented(overview: Overview) -> Iterator[Told]:
+    if told := rented_text(overview):
+        yield Told(told, ok=True, hint="atoll burst status tells more")
+    for provider in overview.burst.providers if overview.burst else ():
+        if not provider.reachable:
+            yield Told(
+                f"provider {provider.name} does not answer: {provider.message}",
+                ok=False,
+                hint="what is rented there cannot be ended meanwhile; see the log of burst",
+            )
+
+
 def _clusters(report: Report, overview: Overview) -> Iterator[Told]:
     ours = {view.name for view in report.parts}
     now = SystemClock().now()
     for cluster in overview.clusters:
         agent = f"agent-{cluster.name}"
         age = now - cluster.last_seen
-        if agent in ours:
+        if cluster.name.startswith(CLUSTER_PREFIX):
+            yield Told(f"cluster {cluster.name} is rented: {cluster.state}", ok=True)
+        elif agent in ours:
             yield judged(
                 f"{agent}: last heartbeat {age:.0f} s ago, {cluster.state}",
                 ok=age < OLD_HEARTBEAT_S,

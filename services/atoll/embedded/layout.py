@@ -85,6 +85,16 @@ class Layout:
         return self.data / "agents"
 
     @property
+    def rented(self) -> Path:
+        """A folder for each machine that is rented here, by provider."""
+        return self.data / "rented"
+
+    @property
+    def join_secret(self) -> Path:
+        """From it come the words with which rented agents join."""
+        return self.data / "join-secret"
+
+    @property
     def configs(self) -> Path:
         """Settings of our own processes, with passwords."""
         return self.data / "config"

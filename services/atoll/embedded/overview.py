@@ -14,10 +14,12 @@ from atoll.core.model.errors import DomainError
 from atoll.embedded.launch import running
 from atoll.embedded.layout import Layout
 from atoll.embedded.progress import STYLES
+from atoll.embedded.recipes import BROKER
 from atoll.embedded.say import say
 from atoll.embedded.state import PartState, Phase, Report
 
 if TYPE_CHECKING:
+    from atoll.client.burst_views import BurstStatus
     from atoll.client.views import ClusterInfo, PlacementStatus
 
 T = TypeVar("T")
@@ -35,6 +37,7 @@ class Overview:
     """Address of the placement leader; empty: none is known."""
     placement: "PlacementStatus | None" = None
     clusters: "Sequence[ClusterInfo]" = ()
+    burst: "BurstStatus | None" = None
     unread: Sequence[str] = ()
     """What could not be asked."""
 
@@ -59,14 +62,21 @@ def look(report: Report) -> Overview:
 
     unread: list[str] = []
     submission, placement = _address(report, "submission"), _address(report, "placement")
+    broker = _address(report, BROKER)
     if not (submission and placement):
         return Overview(report, unread=("clusters and leader: not started yet",))
-    config = ClientConfig(endpoint=submission, placement=(placement,), timeout_s=ANSWER_WITHIN_S)
+    config = ClientConfig(
+        endpoint=submission,
+        placement=(placement,),
+        burst=(broker,) if broker else (),
+        timeout_s=ANSWER_WITHIN_S,
+    )
     with Client(config=config) as client:
         clusters = _asked(client.clusters, "clusters", unread) or ()
         status = _asked(client.placement_status, "placement", unread)
+        burst = _asked(client.burst.status, BROKER, unread) if broker else None
     leader = "" if status is None else (placement if status.leader else status.leader_address)
-    return Overview(report, leader, status, clusters=clusters, unread=tuple(unread))
+    return Overview(report, leader, status, clusters, burst=burst, unread=tuple(unread))
 
 
 def has_accelerators(report: Report) -> bool:
@@ -89,6 +99,7 @@ def as_json(layout: Layout, overview: Overview) -> dict[str, Any]:
         "placement": overview.placement and asdict(overview.placement),
         "processes": [view.model_dump(mode="json") for view in report.parts],
         "clusters": [asdict(cluster) for cluster in overview.clusters],
+        "rented": dict(overview.burst.instances) if overview.burst else {},
         "unread": list(overview.unread),
     }
 
@@ -100,6 +111,8 @@ def tables(layout: Layout, overview: Overview, *, now: float) -> Iterator[Table 
     yield _processes(report)
     yield f"Leader: {overview.leader or 'none'}"
     if told := forecasts_text(overview):
+        yield told
+    if told := rented_text(overview):
         yield told
     yield _clusters(overview, now)
     for missing in overview.unread:
@@ -117,6 +130,17 @@ def forecasts_text(overview: Overview) -> str:
         f" started by their p50 and {most:.0%} by their p90;"
         f" {status.eta_error_s:,.0f} s off on average"
     )
+
+
+def rented_text(overview: Overview) -> str:
+    """What is rented, and what it costs; empty while the broker is not asked."""
+    burst = overview.burst
+    if burst is None:
+        return ""
+    states = ", ".join(f"{n} {state}" for state, n in sorted(burst.instances.items()) if n)
+    most = burst.spend.budget.per_hour
+    bound = "no bound" if most is None else f"${most:.2f} at most"
+    return f"Rented: {states or 'nothing'}; ${burst.spend.rate_per_hour:.3f} an hour, {bound}"
 
 
 def _not_running(layout: Layout, output: Literal["table", "json"]) -> None:

@@ -16,6 +16,8 @@ USUAL: Final[Mapping[str, int]] = {
     "dispatch.metrics": 7075,
     "reservation": 7076,
     "reservation.metrics": 7077,
+    "burst": 7078,
+    "burst.metrics": 7079,
     "postgres": 7090,
     "etcd": 7091,
     "valkey": 7092,

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import yaml
 
+from atoll.adapters.system import SystemIds
 from atoll.embedded.clusters import LOCAL, Cluster
 from atoll.embedded.layout import Layout
 from atoll.embedded.parts import Service
@@ -16,6 +17,10 @@ from atoll.runtime.servers.account import private_file
 
 SERVERS: Final = ("postgres", "etcd", "valkey")
 SERVICES: Final = ("submission", "placement", "dispatch", "reservation")
+BROKER: Final = "burst"
+"""It is told where dispatch is, and so started after the services."""
+DOLLARS_PER_HOUR: Final = 0.25
+"""What may be "spent" on machines that are rented here: nobody is to fill his own with agents."""
 COMPILED_WITHIN_S: Final = 300.0
 """Kernels are compiled the first time, on two cores and beside everything else."""
 
@@ -31,6 +36,28 @@ class Stores:
 
 def service(name: str, layout: Layout, ports: PortBook, *, stores: Stores) -> Service:
     """One of the services that hold no cluster; writes its settings."""
+    return _replica(name, layout, ports, stores=stores, settings={})
+
+
+def broker(
+    layout: Layout, ports: PortBook, *, stores: Stores, dispatch: str, supervisor: int
+) -> Service:
+    """The service that rents; what it rents are agents here, which end with the supervisor."""
+    settings = {
+        "providers": {"process": {"ends_with": supervisor}},
+        "join_secret": _join_secret(layout),
+        "data_dir": str(layout.rented),
+        "deployment": layout.name,
+        "dispatch": [dispatch],
+        "policy_allowed": True,
+        "policy_per_hour": DOLLARS_PER_HOUR,
+    }
+    return _replica(BROKER, layout, ports, stores=stores, settings=settings)
+
+
+def _replica(
+    name: str, layout: Layout, ports: PortBook, *, stores: Stores, settings: Mapping[str, Any]
+) -> Service:
     listen, metrics = ports.address(name), ports.address(f"{name}.metrics")
     config = layout.configs / f"{name}.yaml"
     shared = {
@@ -38,7 +65,8 @@ def service(name: str, layout: Layout, ports: PortBook, *, stores: Stores) -> Se
         "redis_url": stores.redis_url,
         "etcd_endpoints": list(stores.etcd_endpoints),
     }
-    _write(config, shared | {name: {"listen": listen, "metrics_listen": metrics}})
+    own = {"listen": listen, "metrics_listen": metrics, **settings}
+    _write(config, shared | {name: own})
     return Service(
         argv=_command(name, config),
         folder=layout.data,
@@ -86,6 +114,13 @@ def _backend_settings(layout: Layout, cluster: Cluster) -> Iterator[tuple[str, A
 
 def _command(service: str, config: Path) -> tuple[str, ...]:
     return (sys.executable, "-m", f"atoll.{service}", "--config", str(config))
+
+
+def _join_secret(layout: Layout) -> str:
+    """The same for as long as the data are kept: what was rented before has to be known."""
+    if not layout.join_secret.exists():
+        private_file(layout.join_secret, SystemIds().token(32), None)
+    return layout.join_secret.read_text()
 
 
 def _write(path: Path, settings: Mapping[str, Any]) -> None:

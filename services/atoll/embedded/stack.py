@@ -1,6 +1,7 @@
 """Brings the whole stack up, in the order in which one needs the other."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeVar
@@ -43,9 +44,10 @@ class Stack:
         await asyncio.to_thread(upgrade, stores.dsn)
         self._board.tell(step=STARTING_SERVICES)
         await self._supervisor.start([self._service(name, stores) for name in recipes.SERVICES])
-        self._board.tell(step="waiting for the agents' sessions")
-        await self._supervisor.start([self._agent(one) for one in self._clusters.clusters])
-        self._ports.settle((*recipes.SERVERS, *recipes.SERVICES))
+        self._board.tell(step="starting the broker, waiting for the agents' sessions")
+        agents = [self._agent(one) for one in self._clusters.clusters]
+        await self._supervisor.start([self._broker(stores), *agents])
+        self._ports.settle((*recipes.SERVERS, *recipes.SERVICES, recipes.BROKER))
         self._write_endpoints()
         self._supervisor.after_restart(self._write_endpoints)  # ports of metrics may change
         self._board.tell(step="", phase=Phase.READY)
@@ -53,7 +55,7 @@ class Stack:
     def _announce(self) -> None:
         """Show all that is to come, so that progress can be seen."""
         agents = map(recipes.agent_name, self._clusters.clusters)
-        names = (*recipes.SERVERS, *recipes.SERVICES, *agents)
+        names = (*recipes.SERVERS, *recipes.SERVICES, recipes.BROKER, *agents)
         self._board.add(*(PartView(name=name) for name in names))
         self._board.tell(step="starting the servers")
 
@@ -75,6 +77,17 @@ class Stack:
         make = partial(recipes.service, name, self._layout, self._ports, stores=stores)
         return ServicePart(name, self._layout.log(name), make)
 
+    def _broker(self, stores: Stores) -> Part:
+        make = partial(
+            recipes.broker,
+            self._layout,
+            self._ports,
+            stores=stores,
+            dispatch=self._board.view("dispatch").address,
+            supervisor=os.getpid(),
+        )
+        return ServicePart(recipes.BROKER, self._layout.log(recipes.BROKER), make)
+
     def _agent(self, cluster: Cluster) -> Part:
         dispatch = self._board.view("dispatch").address
         name = recipes.agent_name(cluster)
@@ -88,6 +101,7 @@ class Stack:
             submission=self._board.view("submission").address,
             placement=(self._board.view("placement").address,),
             reservation=(self._board.view("reservation").address,),
+            burst=(self._board.view(recipes.BROKER).address,),
             dispatch=self._board.view("dispatch").address,
             metrics={
                 view.name: f"http://{view.metrics}/metrics" for view in report.parts if view.metrics

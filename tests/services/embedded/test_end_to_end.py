@@ -63,6 +63,11 @@ class Stack:
     def status(self) -> dict[str, Any]:
         return dict(json.loads(self.atoll("status", "-o", "json")))
 
+    def rented(self) -> list[str]:
+        """State of every instance that there ever was, the latest first."""
+        lines = self.atoll("burst", "instances", "--all", "-o", "jsonl").splitlines()
+        return [json.loads(line)["state"] for line in lines]
+
     def processes(self) -> list[psutil.Process]:
         """The supervisor and everything below it."""
         pid = holder(self.layout.lock)
@@ -107,7 +112,11 @@ async def test_jobs_and_addresses_are_kept_over_down_and_up(
     assert [cluster["name"] for cluster in before["clusters"]] == ["local"]
     assert f"process {before['pid']}" in stack.atoll("up")
     stack.atoll("up", "--clusters", "simulated", code=4)
+    stack.atoll("burst", "request", "process/here/process/spot", "--keep", "1h")
+    await until(lambda: stack.rented() == ["READY"])
+    assert "is rented: ACTIVE" in stack.atoll("doctor")
     processes = stack.processes()
+    assert [p for p in processes if "rented" in " ".join(p.cmdline())]
     stack.atoll("down")
     await until(lambda: gone(processes))
     assert not stack.layout.endpoints.exists()
@@ -116,6 +125,8 @@ async def test_jobs_and_addresses_are_kept_over_down_and_up(
     jobs = [json.loads(line) for line in stack.atoll("ls", "-o", "jsonl").splitlines()]
     assert [job["state"] for job in jobs] == ["SUCCEEDED"]
     assert [part["address"] for part in stack.status()["processes"]] == addresses
+    # It was to be kept: another one takes its place.
+    await until(lambda: stack.rented() == ["READY", "TERMINATED"])
 
 
 async def test_what_dies_is_started_again_and_nothing_outlives_the_supervisor(

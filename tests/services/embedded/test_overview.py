@@ -5,11 +5,13 @@ import json
 import os
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from atoll.client.burst_views import BudgetInfo, BurstStatus, PolicyInfo, SpendInfo
 from atoll.client.views import ClusterInfo, PlacementStatus
 from atoll.embedded import overview
 from atoll.embedded.layout import Layout
@@ -66,6 +68,23 @@ STATUS = PlacementStatus(
 WELL = Overview(REPORT, "127.0.0.1:7072", STATUS, clusters=(CLUSTER,))
 
 
+RENTING = BurstStatus(
+    leader="127.0.0.1:7078",
+    policy=PolicyInfo(queue=""),
+    instances={"READY": 2, "BOOTING": 1, "FAILED": 0},
+    spend=SpendInfo(
+        queue="",
+        hour=Decimal("0.1"),
+        month=Decimal(1),
+        rate_per_hour=Decimal("0.052"),
+        budget=BudgetInfo(per_hour=Decimal("0.25")),
+    ),
+    last=None,
+    providers=(),
+    next_at=NOW,
+)
+
+
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
     return Layout(name="default", data=tmp_path)
@@ -97,6 +116,17 @@ def test_it_is_told_how_far_forecasts_held(layout: Layout) -> None:
     text = printed(layout, replace(WELL, placement=status))
     assert "of 1,234 jobs that had to wait, 50% of the latest started by their p50" in text
     assert "90% by their p90; 321 s off" in text
+
+
+def test_what_is_rented_is_shown_with_what_it_costs(layout: Layout) -> None:
+    assert "Rented" not in printed(layout, WELL)
+    text = printed(layout, replace(WELL, burst=RENTING))
+    assert "Rented: 1 BOOTING, 2 READY; $0.052 an hour, $0.25 at most" in text
+    told = json.loads(json.dumps(as_json(layout, replace(WELL, burst=RENTING))))
+    assert told["rented"]["READY"] == 2
+    nothing = replace(RENTING, instances={}, spend=replace(RENTING.spend, budget=BudgetInfo()))
+    text = printed(layout, replace(WELL, burst=nothing))
+    assert "Rented: nothing; $0.052 an hour, no bound" in text
 
 
 def test_what_could_not_be_asked_is_named(layout: Layout) -> None:
