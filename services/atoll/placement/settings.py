@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from atoll.core.model.priority import DEFAULT_CLASSES
 from atoll.core.policies.fair_share import FairShareSettings
-from atoll.core.policies.interfaces import Objective
+from atoll.core.policies.interfaces import BOOT_GAP_S, Objective
 from atoll.core.policies.registry import OBJECTIVES, ORDERS, SCORES
 from atoll.placement.usecases.leader import LeaderRules
 from atoll.placement.usecases.rejections import AvoidanceRules
@@ -46,7 +46,14 @@ class PlacementSettings(StoreSettings):
         "atoll", description="policy that chooses among the nodes that fit"
     )
     objective: Annotated[str, AfterValidator(one_of(OBJECTIVES))] = Field(
-        Objective.SPEED, description="what victims, and growing and shrinking jobs, are chosen by"
+        Objective.SPEED,
+        description="what victims, growing and shrinking jobs, and clusters are chosen by",
+    )
+    boot_gap_s: float = Field(
+        BOOT_GAP_S,
+        ge=0,
+        le=86_400,
+        description="clusters whose jobs begin within so many seconds of each other are alike",
     )
     priority_classes: Classes = Field(
         DEFAULT_CLASSES,

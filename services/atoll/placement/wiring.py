@@ -75,6 +75,7 @@ def _candidate(
             score=process.settings.score,
             objective=process.settings.objective,
             shares=process.settings.fair_share,
+            boot_gap_s=process.settings.boot_gap_s,
         ),
         clock=process.clock,
     )
