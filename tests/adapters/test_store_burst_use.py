@@ -18,6 +18,8 @@ from tests.adapters.store_builders import (
 )
 from tests.adapters.store_worlds import StoreWorld
 
+RETIRED = ClusterState.RETIRED
+
 
 async def test_uses_tell_who_has_joined_and_what_is_there(world: StoreWorld) -> None:
     made = await rent(world.store)
@@ -81,3 +83,18 @@ async def test_submission_is_told_what_some_queue_may_rent(world: StoreWorld) ->
     assert await world.store.submission.rentable() == []
     await set_policy(world.store, NLP, most_price=2 * DOLLAR)
     assert await world.store.submission.rentable() == [cheap]
+
+
+async def test_clusters_of_forgotten_machines_are_no_load_for_leaders(world: StoreWorld) -> None:
+    await cluster_with(world.store, node("n1"))
+    made, fence = await rent(world.store), await lead(world.store)
+    both = {c.name for c in (await world.store.placement.load(fence.shard)).clusters}
+    assert both == {NORTH, made.cluster}
+    async with world.store.placement.begin() as tx:
+        await tx.require(fence)
+        await tx.lock_sessions([NORTH, made.cluster])
+        await tx.forget_cluster(made.cluster)
+    left = await world.store.placement.load(fence.shard)
+    assert {c.name for c in left.clusters} == {NORTH}
+    assert {c.name for c in await world.store.placement.heartbeats(fence.shard)} == {NORTH}
+    assert [c.state for c in await world.store.submission.clusters()].count(RETIRED) == 1

@@ -168,6 +168,7 @@ async def test_what_ran_on_a_machine_that_is_gone_queues_again_whatever_it_wante
     assert await shard.states([job]) == [JobState.QUEUED]
     assert (await shard.cluster_row(made.cluster)).state is ClusterState.RETIRED
     assert await forget_rentals(leader) == []
+    assert {c.name for c in await shard.store.placement.heartbeats(DEFAULT_SHARD)} == {NORTH}
     assert await audit(leader) == ()
     with pytest.raises(DomainError):
         await join(shard, made.cluster)

@@ -8,7 +8,7 @@ from typing import Final
 
 from atoll.adapters.memory.store_rows import MemoryDatabase
 from atoll.adapters.memory.store_tx import MemoryTx
-from atoll.adapters.memory.store_views import catch_up, load, past_attempts
+from atoll.adapters.memory.store_views import catch_up, clusters_of, load, past_attempts
 from atoll.core.model.booking import Owners, marks_of, with_own
 from atoll.core.model.burst_wants import Want
 from atoll.core.model.errors import ErrorCode, FailedPrecondition, StaleEpoch
@@ -260,8 +260,8 @@ class MemoryPlacementStore:
         return catch_up(self._database, shard, cursor, writer=self._writer, now=now)
 
     async def heartbeats(self, shard: ShardId) -> list[Cluster]:
-        """All clusters of the shard with their sessions' counters and `last_seen`, by name."""
-        return [c for _, c in sorted(self._tables.clusters.items()) if c.shard == shard]
+        """Clusters of the shard with their sessions' counters and `last_seen`, by name."""
+        return clusters_of(self._tables, shard)
 
     async def marked(self, shard: ShardId, owners: Owners) -> dict[JobId, tuple[str, ...]]:
         """All marks of those live jobs that have one of the owners' users or labels."""

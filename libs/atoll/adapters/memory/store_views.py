@@ -12,8 +12,9 @@ from atoll.adapters.memory.store_events import cursor_at, expired, position
 from atoll.adapters.memory.store_rows import GROUND, MemoryDatabase, Refused, Tables
 from atoll.core.model.booking import OccurrenceId, Window, marks_of, with_own
 from atoll.core.model.burst import ENDED, Rental
+from atoll.core.model.burst_join import is_rented
 from atoll.core.model.ids import QueueName, ShardId, job_of
-from atoll.core.model.inventory import ClusterState
+from atoll.core.model.inventory import Cluster, ClusterState
 from atoll.core.model.job import Attempt, Job
 from atoll.core.model.lifecycle import TERMINAL_ATTEMPT, AttemptState
 from atoll.core.model.messages import ChangeKind
@@ -38,7 +39,7 @@ Keys = dict[ChangeKind, set[int | str]]
 def load(database: MemoryDatabase, shard: ShardId, *, now: float) -> ShardDelta:
     """All live rows."""
     tables = database.tables
-    clusters = [c for _, c in sorted(tables.clusters.items()) if c.shard == shard]
+    clusters = clusters_of(tables, shard)
     ours = {c.name for c in clusters}
     held = {row.node for rows in tables.allocations.values() for row in rows}
     live = (tables.jobs[i] for i in sorted(database.live_jobs))
@@ -64,6 +65,12 @@ def load(database: MemoryDatabase, shard: ShardId, *, now: float) -> ShardDelta:
         rentals=_needed_rentals(tables, shard),
         burst=_ground(tables),
     )
+
+
+def clusters_of(tables: Tables, shard: ShardId) -> list[Cluster]:
+    """By name, without those of rented machines that were forgotten."""
+    every = (c for _, c in sorted(tables.clusters.items()) if c.shard == shard)
+    return [c for c in every if c.state is not ClusterState.RETIRED or not is_rented(c.name)]
 
 
 def past_attempts(database: MemoryDatabase, shard: ShardId, *, most: int) -> list[AttemptView]:

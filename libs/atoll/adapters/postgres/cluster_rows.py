@@ -4,6 +4,7 @@ import json
 from typing import Final
 
 from atoll.adapters.postgres.sql import Record
+from atoll.core.model.burst import CLUSTER_PREFIX
 from atoll.core.model.ids import (
     AttemptId,
     ClusterName,
@@ -27,6 +28,11 @@ CLUSTER_COLUMNS: Final = (
     " c.head_seq, s.sent_seq, s.acked_seq, s.report_seq, s.inventory_number, c.revision"
 )
 CLUSTERS: Final = f"SELECT {CLUSTER_COLUMNS} FROM clusters c JOIN sessions s ON s.cluster = c.name"
+# Rented machines come and go every day; who forgot one knows of it.
+CLUSTERS_OF_SHARD: Final = f"""
+{CLUSTERS} WHERE c.shard = $1 AND NOT (c.state = 'RETIRED' AND c.name LIKE '{CLUSTER_PREFIX}%')
+ORDER BY c.name
+"""
 NODE_COLUMNS: Final = (
     "n.id, n.cluster, n.inventory, n.inventory_number, n.present, n.cordoned, n.cordon_reason,"
     " n.suspect_since, n.revision"

@@ -7,7 +7,7 @@ from typing import Final
 
 from atoll.adapters.postgres.cluster_rows import (
     ALLOCATION_COLUMNS,
-    CLUSTERS,
+    CLUSTERS_OF_SHARD,
     allocation_from,
     cluster_from,
 )
@@ -105,9 +105,9 @@ class PostgresPlacementStore:
             return await read_changed(sql, changed, shard)
 
     async def heartbeats(self, shard: ShardId) -> list[Cluster]:
-        """All clusters of the shard with their sessions' counters and `last_seen`, by name."""
+        """Clusters of the shard with their sessions' counters and `last_seen`, by name."""
         async with self._database.reading() as sql:
-            rows = await sql.rows(f"{CLUSTERS} WHERE c.shard = $1 ORDER BY c.name", shard)
+            rows = await sql.rows(CLUSTERS_OF_SHARD, shard)
         return [cluster_from(row) for row in rows]
 
     async def marked(self, shard: ShardId, owners: Owners) -> dict[JobId, tuple[str, ...]]:

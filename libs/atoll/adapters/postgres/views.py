@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 from atoll.adapters.postgres.burst_views import read_changed_rentals, read_ground, read_rentals
 from atoll.adapters.postgres.cluster_rows import (
     CLUSTERS,
+    CLUSTERS_OF_SHARD,
     NODE_COLUMNS,
     QUEUE_COLUMNS,
     cluster_from,
@@ -131,7 +132,7 @@ async def read_all(sql: Sql, shard: ShardId) -> ShardDelta:
     """All live rows of the open snapshot."""
     cursor = (await read_here(sql)).cursor()
     nodes = await _converted(sql.chunks(LIVE_NODES, shard), node_from)
-    clusters = await sql.rows(f"{CLUSTERS} WHERE c.shard = $1 ORDER BY c.name", shard)
+    clusters = await sql.rows(CLUSTERS_OF_SHARD, shard)
     queues = await sql.rows(f"SELECT {QUEUE_COLUMNS} FROM queues q ORDER BY q.name")
     return ShardDelta(
         cursor=cursor,

@@ -183,7 +183,10 @@ class PlacementStore(Protocol):
         ...
 
     async def heartbeats(self, shard: ShardId) -> list[Cluster]:
-        """All clusters of the shard with their sessions' counters and `last_seen`, by name."""
+        """Clusters of the shard with their sessions' counters and `last_seen`, by name.
+
+        Those of rented machines that were forgotten are left out, here and in `load`.
+        """
         ...
 
     async def marked(self, shard: ShardId, owners: Owners) -> dict[JobId, tuple[str, ...]]:
