@@ -9,6 +9,11 @@ import asyncpg
 import pytest
 
 from atoll.adapters.postgres import (
+    burst,
+    burst_pruning,
+    burst_sql,
+    burst_use,
+    burst_views,
     dispatch,
     events,
     live,
@@ -27,7 +32,10 @@ from atoll.ports.store.submission import JobFilter
 from tests.adapters.store_builders import TENANT, submit
 from tests.adapters.store_worlds import PostgresWorld
 
-GROWING = frozenset({"jobs", "attempts", "allocations", "decisions", "events", "requests"})
+GROWING = frozenset({
+    "jobs", "attempts", "allocations", "decisions", "events", "requests", "burst_instances",
+    "burst_decisions", "burst_ledger", "burst_requests",
+})  # fmt: skip
 
 # Ended jobs of four tenants, some live ones, and all that goes with them.
 FILL = (
@@ -59,6 +67,20 @@ FILL = (
     SELECT 't' || n % 4, n::text, '', '{}' FROM generate_series(1, 20000) AS n""",
     """INSERT INTO clusters (name) SELECT 'c' || n FROM generate_series(0, 4) AS n""",
     "INSERT INTO sessions (cluster) SELECT name FROM clusters",
+    """INSERT INTO burst_instances (
+        token, cluster, shard, offer, price, queue, join_hash, expected_at, give_up_at,
+        requested_at, state, jobs, why, provider_id, created_at, ready_at, idle_since, stop_at,
+        drain_by, keep_until, ended_at, cause, message, spent, revision
+    ) SELECT n::text, 'burst-' || n, 0, '', 1, '', '', 0, 0, 0,
+        CASE WHEN n > 19980 THEN 'READY' ELSE 'TERMINATED' END, '{}', '', '', 1, 0, 0, 0, 0, 0, n,
+        'NONE', '', 0, 1
+    FROM generate_series(1, 20000) AS n""",
+    """INSERT INTO burst_decisions (at, job, instances, decision)
+    SELECT n, n, ARRAY[n::bigint], '' FROM generate_series(1, 20000) AS n""",
+    """INSERT INTO burst_ledger SELECT n / 10 * 3600, n, 'q', 1
+    FROM generate_series(1, 20000) AS n""",
+    """INSERT INTO burst_requests (key, body_hash, created_at)
+    SELECT n::text, '', n FROM generate_series(1, 20000) AS n""",
     "ANALYZE",
 )
 
@@ -84,6 +106,20 @@ HOT_STATEMENTS = {
     "ended jobs are pruned": retention.JOBS,
     "requests are pruned": retention.REQUESTS,
     "events are pruned": retention.EVENTS,
+    "demand is read": burst_use.DEMAND,
+    "instances are locked": burst_sql.LOCK_INSTANCES,
+    "budgets are bound": burst_sql.TAKE_BUDGET,
+    "rentals are loaded": burst_views.NEEDED,
+    "changed rentals are read": burst_views.CHANGED,
+    "instances are listed": burst.LATEST,
+    "live instances are listed": burst.LATEST_LIVE,
+    "tokens are looked up": burst.WITH_TOKEN,
+    "spend is read": burst.SPENT,
+    "ended instances are pruned": burst_pruning.OLD,
+    "broker's decisions are pruned": burst_pruning.DECISIONS,
+    "broker's requests are pruned": burst_pruning.REQUESTS,
+    "ledgers are pruned": burst_pruning.LEDGER,
+    "rented clusters join": sessions.RENTED,
 }
 LISTS = {
     "all of a tenant": JobFilter(TENANT),
