@@ -100,6 +100,17 @@ def test_budgets_bound_what_is_foreseen_and_it_is_said_once() -> None:
     assert not again.decisions
 
 
+def test_what_may_not_be_had_is_said_where_it_is_missed() -> None:
+    forbidden = {None: a_policy(allowed=False)}
+    (none,) = decide(foreseen(3, 3, policies=forbidden)).decisions
+    assert none.why == (
+        "nothing rented by forecast: a100s may be wanted, but the policy of all queues does not "
+        "allow renting"
+    )
+    assert "nobody offers it now" in decide(foreseen(3, 3, offers=())).decisions[0].why
+    assert not decide(foreseen(-3, -3, policies=forbidden)).decisions
+
+
 def idle_one(idle_s: float, number: int = 1, **given: object) -> Instance:
     return an_instance(number, ONE, idle_since=NOW - idle_s, **given)
 

@@ -75,6 +75,11 @@ def test_work_gets_its_time_to_stop_and_the_bound_is_named() -> None:
     assert (drain.stop_at, drain.drain_by) == (NOW + 120, NOW + 180)
 
 
+def test_a_month_that_is_spent_stops_work_at_once() -> None:
+    ground = a_ground(instances=THREE, uses=WORK, budgets={None: room(month=-1)})
+    assert {(each.stop_at, each.drain_by) for each in decide(ground).drains} == {(NOW, NOW + 60)}
+
+
 def test_what_drains_already_counts_as_going() -> None:
     going = replace(THREE[0], state=InstanceState.DRAINING)
     ground = a_ground(instances=(going, *THREE[1:]), uses=WORK, budgets={None: room(rate=-8)})

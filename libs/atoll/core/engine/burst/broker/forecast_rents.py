@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from atoll.core.engine.burst.broker.ground import Ground, Outlook
 from atoll.core.engine.burst.broker.idle import keep_s
 from atoll.core.engine.burst.broker.memory import Pool, Turn
@@ -75,9 +77,12 @@ def _for_pool(
     ground: Ground, outlook: Outlook, planned: Held, *, purse: Purse, stock: Stock
 ) -> list[PoolRent | PoolShort]:
     pool = Pool(outlook.kind, outlook.queue)
+    if stock.left <= 0:
+        return []
     offer, refused = _best_offer(ground, pool, stock)
     if offer is None:
-        return [PoolShort(None, pool, "no_offer", refused)] if refused else []
+        missing = outlook.excess.size > 0 and float(np.median(outlook.excess)) > 0
+        return [PoolShort(None, pool, "no_offer", refused)] if missing else []
     held = held_in(ground.instances, pool) + planned_in(planned, pool)
     lead_s, commitment_s = offer.lead_s, ground.options.commitment_s
     price = round(offer.price / units_of(offer))

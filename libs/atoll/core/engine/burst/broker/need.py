@@ -20,7 +20,7 @@ from atoll.core.model.burst import MICROS, Instance, Offer, chain_of
 from atoll.core.model.burst_rules import policy_of
 from atoll.core.model.ids import QueueName
 
-MOST_FUTURES: Final = 4000
+MOST_FUTURES: Final = 1000
 LEAST_PRICE: Final = 1e-6
 """Dollars: what costs nothing is not held without end."""
 
@@ -83,7 +83,7 @@ def pays_for(pool_queue: QueueName | None, queue: QueueName | None) -> bool:
 
 
 def _futures(outlook: Outlook, since_s: float, until_s: float) -> tuple[int, ...]:
-    """Devices missing, of equally likely futures and steps, a few thousand; none foreseen: none."""
+    """Devices missing, of equally likely futures and steps, not too many; none foreseen: none."""
     if not outlook.excess.size:
         return (0,)
     horizon = outlook.excess.shape[1]

@@ -1,6 +1,7 @@
 """What has to end because a policy or a budget no longer bears it."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from atoll.core.engine.burst.broker.cover import is_open
 from atoll.core.engine.burst.broker.ground import NO_USE, Drain, Ground, Room
@@ -37,7 +38,8 @@ def above_budget(ground: Ground, ended: Iterable[InstanceId]) -> list[Drain]:
             gone.add(each.id)
             whose = f"queue {queue}" if queue else "all queues"
             text = f"drained instance {each.id} at {dollars(each.offer.price)}/h: {whose} {why}"
-            found.append(drain_of(ground, each, EndCause.BUDGET, why=text))
+            drain = drain_of(ground, each, EndCause.BUDGET, why=text)
+            found.append(_at_once(drain, ground) if _is_spent(room) else drain)
     return found
 
 
@@ -47,6 +49,16 @@ def drain_of(ground: Ground, instance: Instance, cause: EndCause, *, why: str) -
     live = ground.uses.get(instance.id, NO_USE).live
     stop_at = ground.now + (options.drain_s if live else 0.0)
     return Drain(instance.id, cause, stop_at, stop_at + (options.grace_s if live else 0.0), why)
+
+
+def _is_spent(room: Room) -> bool:
+    """Whether there is not even the money that it takes to end what there is."""
+    return room.month_left is not None and room.month_left < 0
+
+
+def _at_once(drain: Drain, ground: Ground) -> Drain:
+    grace_s = drain.drain_by - drain.stop_at
+    return replace(drain, stop_at=ground.now, drain_by=ground.now + grace_s)
 
 
 def _surplus(
