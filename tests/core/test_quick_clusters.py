@@ -135,3 +135,19 @@ def test_a_median_counts_from_three_starts_on_and_moves_when_it_matters() -> Non
         boots.note(SLOW, 200.0)
     assert boots.moved()
     assert boots.medians == {SLOW: 200.0}
+
+
+def test_a_reservation_is_where_the_job_runs_first() -> None:
+    half, hour = (replace(cpus(8), terms=RunTerms(time_limit_s=at)) for at in (1800.0, 2000.0))
+    for boots, home in (({}, SLOW), (BOOTS, QUICK)):
+        world = two(1)
+        world.upsert_nodes(simple_nodes(1, cpu=8))
+        world.set_boots(BOOTS)
+        assert tried(world, hour) == [QUICK]
+        world.set_boots({})
+        world.upsert_pending([simple_job(2, half)])
+        commit(world, planned(world.freeze(1.0)))
+        world.set_boots(boots)
+        world.upsert_pending([simple_job(3, half)])
+        (promise,) = planned(world.freeze(1.0)).promises
+        assert promise.cluster == home

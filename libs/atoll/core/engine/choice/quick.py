@@ -51,3 +51,11 @@ def minds(view: ClassView, step: Step, policies: Policies) -> bool:
     if policies.objective is Objective.SPEED:
         return True
     return step.saved_s > USELESS * (step.saved_s + view.expected[1])
+
+
+def late_s(snapshot: Snapshot, policies: Policies) -> NDArray[np.float64]:
+    """(clusters) how much later than in the quickest a job begins to run there; alike: 0."""
+    boots = np.array([view.boot_s for view in snapshot.clusters], np.float64)
+    works = [view.closed is None for view in snapshot.clusters]
+    late = np.maximum(0.0, boots - boots[works].min(initial=np.inf))
+    return np.where(late > policies.boot_gap_s, late, 0.0)

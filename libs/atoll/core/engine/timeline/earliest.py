@@ -47,6 +47,8 @@ class Place:
     """What of it is free already."""
     quota: Ints
     """(limits) what of their room it needs before others end, in 1/56 block."""
+    runs_at: float
+    """When it will run there: a slow cluster takes its time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,23 +61,25 @@ class Pool:
     loads: Loads
     used: Ints
     """(limits) in 1/56 block."""
+    late_s: Floats
+    """(clusters) how much later than elsewhere a job runs that starts there."""
     booked: Booked | None = None
     """Where bookings are in the way of the job; None: nowhere."""
 
 
 def earliest(pool: Pool, ask: Ask, *, now: float, stays: int = NOWHERE) -> Iterator[Place]:
-    """Places of which one is the earliest of all clusters.
+    """Places of which one is where it runs at the earliest of all clusters.
 
     That of cluster `stays` is among them if it is not later than the earliest by more than MOVE_S.
     Clusters are looked through in the order of their bounds: what cannot be free by the best time
     so far costs one try.
     """
     best = np.inf
-    for search in sorted(_searches(pool, ask, now), key=lambda each: (each.bound, each.cluster)):
+    for search in sorted(_searches(pool, ask, now), key=lambda each: (each.runs_at, each.cluster)):
         slack = MOVE_S if search.cluster == stays else 0.0
-        place = _earliest(pool, ask, search, now=now, by=best + slack)
+        place = _earliest(pool, ask, search, now=now, by=best - search.late_s + slack)
         if place is not None:
-            best = min(best, place.start)
+            best = min(best, place.runs_at)
             yield place
 
 
@@ -89,6 +93,12 @@ class _Search:
     ends: Floats
     """When the loads of the field end."""
     bound: float
+    late_s: float
+
+    @property
+    def runs_at(self) -> float:
+        """At the earliest."""
+        return self.bound + self.late_s
 
 
 def _searches(pool: Pool, ask: Ask, now: float) -> Iterator[_Search]:
@@ -98,7 +108,8 @@ def _searches(pool: Pool, ask: Ask, now: float) -> Iterator[_Search]:
         rows = np.flatnonzero(allowed & (cluster == number))
         field, here = ground(pool.snapshot, pool.scoring, ask, rows=rows, uses=pool.loads.uses)
         ends = pool.loads.ends[here]
-        yield _Search(number, rows, field, ends, _bound(pool, field, ends, now=now))
+        bound, late_s = _bound(pool, field, ends, now=now), float(pool.late_s[number])
+        yield _Search(number, rows, field, ends, bound, late_s)
 
 
 def _earliest(pool: Pool, ask: Ask, search: _Search, *, now: float, by: float) -> Place | None:
@@ -136,6 +147,7 @@ def _earliest(pool: Pool, ask: Ask, search: _Search, *, now: float, by: float) -
         uses=uses,
         kept=_kept(field, ends <= start, uses, rows=rows),
         quota=_quota(pool, ask, found, start=start),
+        runs_at=start + search.late_s,
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from atoll.core.engine.choice.quick import late_s
 from atoll.core.engine.gangs import Masks as ByShape
 from atoll.core.engine.ground import Ask
 from atoll.core.engine.masks import Masks
@@ -64,7 +65,8 @@ class Reservations:
         ask = Ask(view, job, where, self.gathers)
         nodes, loads = self._with_reservations(snapshot)
         part = replace(snapshot, nodes=nodes)
-        pool = Pool(part, self.scoring, loads, self.used, booked)
+        late = late_s(snapshot, self.masks.policies)
+        pool = Pool(part, self.scoring, loads, self.used, late, booked)
         number = JobId(int(snapshot.queue.job[job]))
         before = _cluster(snapshot, snapshot.pace.promised.get(number))
         places = list(earliest(pool, ask, now=self.masks.now, stays=before))
@@ -166,8 +168,8 @@ def _cluster(snapshot: Snapshot, promise: Promise | None) -> int:
 
 
 def _chosen(places: Sequence[Place], before: int) -> Place:
-    best = min(places, key=lambda place: (place.start, place.cluster))
+    best = min(places, key=lambda place: (place.runs_at, place.cluster))
     for place in places:
-        if place.cluster == before and place.start <= best.start + MOVE_S:
+        if place.cluster == before and place.runs_at <= best.runs_at + MOVE_S:
             return place
     return best
