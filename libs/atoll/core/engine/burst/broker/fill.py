@@ -1,8 +1,7 @@
-"""Which instance to rent next, and for whom: the one that saves most beyond what it costs, and
-beyond what its jobs would save with one each.
+"""Which instance to rent next, and for whom: the one that saves most beyond what it costs.
 
 Jobs that an instance holds at the same time share it: they are taken in the order of what they
-save for what they take of it, for as long as that pays.
+save for what they take of it, for as long as that saves more than an instance for each of them.
 """
 
 from dataclasses import dataclass, replace
@@ -47,30 +46,35 @@ def best_load(gains: Gains, rows: Bools, columns: Bools, *, margin: float) -> Lo
     if not wants.size or not offers.size:
         return None
     grid = np.ix_(wants, offers)
-    saved, held_s = gains.saved[grid], gains.held_s[grid]
-    order = _order(saved, held_s, gains.table.shares[grid])
-    saved, held_s = (np.take_along_axis(each, order, axis=0) for each in (saved, held_s))
-    parts = np.take_along_axis(gains.table.parts[grid], order[:, :, None], axis=0)
-    good = (largest(parts.cumsum(axis=0)) <= 1 + 1e-9) & (saved > 0)
-    sums, longest_s = saved.cumsum(axis=0), np.maximum.accumulate(held_s, axis=0)
+    order = _order(gains.saved[grid], gains.held_s[grid], gains.table.shares[grid])
+    sums, longest_s, good = _stacked(gains, grid, order)
     costs = longest_s * gains.prices[offers] / HOUR_S
     charged = costs * (1 + margin)
     charged[1:] *= 1 + SHARED
     nets = np.where(good, sums - charged, -np.inf)
     singles = (gains.saved[grid] - gains.costs[grid] * (1 + margin)).max(axis=1)
-    last, column = _best_end(nets, costs, np.maximum(singles, 0.0)[order].cumsum(axis=0))
-    if nets[last, column] <= 0:
+    end = _best_end(nets, costs, np.maximum(singles, 0.0)[order].cumsum(axis=0))
+    if nets[end] <= 0:
         return None
-    chosen = wants[order[: last + 1, column]]
-    end = (last, column)
+    last, column = end
     load = Load(
         int(offers[column]),
-        tuple(map(int, chosen)),
+        tuple(map(int, wants[order[: last + 1, column]])),
         float(sums[end]),
         float(costs[end]),
         float(longest_s[end]),
     )
     return _with_riders(load, gains, wants[order[last + 1 :, column]])
+
+
+def _stacked(gains: Gains, grid: tuple[Ints, ...], order: Ints) -> tuple[Floats, Floats, Bools]:
+    """(W, O) of the first ones in order: what they save, the longest time, and whether they fit."""
+    saved, held_s = (
+        np.take_along_axis(each[grid], order, axis=0) for each in (gains.saved, gains.held_s)
+    )
+    parts = np.take_along_axis(gains.table.parts[grid], order[:, :, None], axis=0)
+    good = (largest(parts.cumsum(axis=0)) <= 1 + 1e-9) & (saved > 0)
+    return saved.cumsum(axis=0), np.maximum.accumulate(held_s, axis=0), good
 
 
 def _best_end(nets: Floats, costs: Floats, alone: Floats) -> tuple[int, int]:
