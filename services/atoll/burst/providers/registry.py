@@ -19,11 +19,11 @@ def _extra(name: str) -> Make:
     def make(provider: str, given: Mapping[str, Any], site: Site) -> Provider:
         try:
             module = import_module(f"atoll.burst.providers.{name}")
+            made: Provider = module.make(provider, given, site)
         except ImportError as error:
             raise BadProvider(
                 f"provider {provider!r} needs what atoll[{name}] installs: {error}"
             ) from error
-        made: Provider = module.make(provider, given, site)
         return made
 
     return make
@@ -33,6 +33,7 @@ PROVIDERS: Final[Mapping[str, Make]] = {
     "ec2": _extra("ec2"),
     "process": process.make,
     "simulated": simulated.make,
+    "skypilot": _extra("skypilot"),
 }
 
 

@@ -13,6 +13,7 @@ from atoll.burst.providers.registry import Site, make_provider
 from atoll.ports.provider import Provider
 from tests.services.burst.providers.moto_ground import MotoGround
 from tests.services.burst.providers.orders import DEPLOYMENT
+from tests.services.burst.providers.sky_ground import SkyGround
 
 
 class Ground(Protocol):
@@ -123,4 +124,5 @@ GROUNDS: Mapping[str, Callable[[], Ground]] = {
     "ec2": MotoGround,
     "process": lambda: ProcessGround({}),
     "simulated": lambda: SimulatedGround(ManualClock(), {}),
+    "skypilot": SkyGround,
 }
