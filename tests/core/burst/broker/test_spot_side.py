@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atoll.core.engine.burst.broker.decide import decide
-from atoll.core.engine.burst.broker.ground import Ground
+from atoll.core.engine.burst.broker.ground import Ground, Use
 from atoll.core.engine.burst.broker.memory import Course, Memory
 from atoll.core.engine.burst.broker.spot_side import Prices, SpotSide
 from atoll.core.engine.burst.broker.zones import looked
@@ -121,4 +121,18 @@ def test_what_is_rented_for_a_deadline_is_followed() -> None:
     late = a_want(work_s=HOUR, deadline_at=NOW + 3 * HOUR, overhead_s=60.0)
     deeds = decide(a_ground(late))
     assert deeds.memory.courses == {JOB: Course(NOW + 3 * HOUR, HOUR, 60.0)}
-    assert decide(a_ground(a_want())).memory.courses == {}
+    assert decide(a_ground(a_want())).memory.courses == {JOB: Course(0.0, HOUR, 0.0)}
+    assert decide(a_ground(a_want(preemptible=False))).memory.courses == {}
+
+
+def test_work_without_a_deadline_goes_home_when_there_is_room_and_little_is_lost() -> None:
+    course = Course(0.0, 10 * HOUR, 300.0, NOW)
+    (drain,) = decide(running(course, spare={"a100": 8})).drains
+    assert "goes on in idle devices of our own: it would take 10 h and $80.00 more" in drain.why
+    for less in (
+        {"spare": {"a100": 7}},
+        {"memory": Memory(courses={JOB: course._replace(overhead_s=5 * HOUR)})},
+        {"memory": Memory()},
+        {"uses": {1: Use(joined=True, live=2)}},
+    ):
+        assert not decide(running(course, **{"spare": {"a100": 8}} | less)).drains

@@ -45,7 +45,9 @@ def _course(ground: Ground, instance: Instance) -> Course | None:
         return None
     course = ground.memory.courses.get(instance.jobs[0])
     settled = ground.now - instance.ready_at >= LEAST_S
-    return course if course and settled and course.left_s >= LEAST_S else None
+    if course is None or not course.deadline_at:
+        return None
+    return course if settled and course.left_s >= LEAST_S else None
 
 
 def _spot_of(ground: Ground, instance: Instance, stock: Stock) -> Offer | None:

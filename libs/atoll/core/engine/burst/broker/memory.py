@@ -32,9 +32,10 @@ class Tries(NamedTuple):
 
 
 class Course(NamedTuple):
-    """How far a job with a deadline is that something was rented for."""
+    """How far a job is that something was rented for, and that may be stopped."""
 
     deadline_at: float
+    """0: it has none."""
     left_s: float
     """Of its work."""
     overhead_s: float
