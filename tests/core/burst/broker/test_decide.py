@@ -193,6 +193,19 @@ def test_a_job_that_uses_nothing_that_is_rented_for_it_waits_longer_each_time() 
     assert gaps == [15, 30, 60, 120, 240]
 
 
+def test_what_never_comes_does_not_make_a_job_wait() -> None:
+    zones = tuple(an_offer(zone=each) for each in "abcdef")
+    ground, tried = a_ground(a_want(), offers=zones), list[str]()
+    for minute in range(6):
+        ground = replace(ground, now=NOW + 60 * minute)
+        deeds = decide(ground)
+        tried += [rent.offer.zone for rent in deeds.rents]
+        failed = {rent.offer.key: (ground.now + 1,) for rent in deeds.rents}
+        setbacks = {**ground.setbacks, **failed}
+        ground = replace(ground, memory=deeds.memory, setbacks=setbacks)
+    assert tried == list("abcdef")
+
+
 def test_with_a_deadline_the_risk_counts_and_not_the_delay() -> None:
     sure = a_want(deadline_at=NOW + 20 * 3600)
     assert jobs(decide(a_ground(sure))) == []

@@ -80,11 +80,13 @@ def is_tried(ground: Ground, job: JobId) -> bool:
 
 
 def tries_after(ground: Ground, found: JobRents) -> dict[JobId, Tries]:
-    """With what was rented now; of jobs that wait still."""
+    """With what was rented now; of jobs that wait still. What never came was no try."""
+    failed_at = max((at for times in ground.setbacks.values() for at in times), default=0.0)
     waiting = {want.job for want in ground.wants}
     tries = {job: each for job, each in ground.memory.tries.items() if job in waiting}
     for load in found.loads:
         for want in found.wants_of(load):
-            times = tries[want.job].times if want.job in tries else 0
-            tries[want.job] = Tries(times + 1, ground.now)
+            last = tries.get(want.job, Tries(0, 0.0))
+            came = not last.times or failed_at < last.last_at
+            tries[want.job] = Tries(last.times + came, ground.now)
     return tries
