@@ -5,12 +5,15 @@ documents it (the same token is the same instance, and another request under it 
 """
 
 import asyncio
+import atexit
 import threading
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 from urllib.request import Request, urlopen
 
+import boto3
 import pytest
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.ec2.exceptions import EC2ClientError
@@ -21,6 +24,7 @@ from moto.server import ThreadedMotoServer
 from atoll.adapters.system import SystemClock
 from atoll.burst.providers.registry import Site, make_provider
 from atoll.ports.provider import Provider
+from atoll.runtime.servers.ports import free_ports
 from tests.services.burst.providers.orders import DEPLOYMENT
 
 REGION: Final = "us-east-1"
@@ -61,18 +65,14 @@ class MotoGround:
         self.given: dict[str, Any] = {}
         self.launches = Launches()
         self._changed = pytest.MonkeyPatch()
-        self._server: ThreadedMotoServer | None = None
 
     async def begin(self, folder: Path) -> None:
         self._folder = folder
         launches = self.launches
         self._changed.setattr(InstanceBackend, "run_instances", _through(launches))
-        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-            self._changed.setenv(name, "testing")
-        self._server = server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-        server.start()
-        host, port = server.get_host_and_port()
-        url = f"http://{host}:{port}"
+        # One session: each reads EC2's long description anew.
+        self._changed.setattr(boto3, "Session", lambda **_: session())
+        url = server_url()
         reset = Request(f"{url}/moto-api/reset", method="POST")
         (await asyncio.to_thread(urlopen, reset)).close()
         self.given |= {
@@ -100,20 +100,30 @@ class MotoGround:
         self.launches.error = "VcpuLimitExceeded"
 
     async def fall_silent(self) -> None:
-        """Nobody listens any more."""
-        await self._stop()
+        """Nobody listens there any more."""
+        self.given["endpoint_url"] = f"http://127.0.0.1:{free_ports(1)[0]}"
 
     async def pass_time(self) -> None:
         """Moto boots and ends at once."""
 
     async def end(self) -> None:
-        await self._stop()
         self._changed.undo()
 
-    async def _stop(self) -> None:
-        if self._server is not None:
-            server, self._server = self._server, None
-            await asyncio.to_thread(server.stop)
+
+@cache
+def server_url() -> str:
+    """Of one server for all tests of this process: to stop one takes longer than a test."""
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    atexit.register(server.stop)
+    host, port = server.get_host_and_port()
+    return f"http://{host}:{port}"
+
+
+@cache
+def session() -> Any:
+    """Of boto3, with credentials for tests."""
+    return boto3.session.Session("testing", "testing", region_name=REGION)
 
 
 def _through(launches: Launches) -> Callable[..., Any]:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+import boto3
 import pytest
 import yaml
 
@@ -170,8 +171,10 @@ async def test_many_are_read_page_by_page(ground: MotoGround) -> None:
 async def test_without_credentials_nobody_is_asked(
     ground: MotoGround, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.delenv(name)
+    monkeypatch.setattr(boto3, "Session", boto3.session.Session)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
     broker = ground.broker()
