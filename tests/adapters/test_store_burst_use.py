@@ -69,6 +69,7 @@ async def test_demand_tells_what_runs_waits_and_has_ended(world: StoreWorld) -> 
     rows = await world.store.burst.demand(since=0.0)
     assert [row.job for row in rows] == [running.id, ended.id, waiting.id, held.id]
     assert [(row.kind, row.devices) for row in rows] == [("H100", 2.0), *[("", 0.0)] * 3]
+    assert [row.cluster for row in rows] == [NORTH, NORTH, "", ""]
     assert [row.waits for row in rows] == [False, False, False, True]
     assert [bool(row.started_at) for row in rows] == [True, True, False, False]
     assert [bool(row.ended_at) for row in rows] == [False, True, False, False]

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from atoll.adapters.memory.store_rows import Tables
+from atoll.core.model.burst import NO_CLUSTER
 from atoll.core.model.burst_demand import demand_of
 from atoll.core.model.ids import ClusterName
 from atoll.core.model.inventory import Node
@@ -73,6 +74,7 @@ def _row(tables: Tables, job: Job, now: float) -> DemandRow:
         ended_at=job.ended_at,
         limit_s=request.terms.time_limit_s,
         waits=waiting and later,
+        cluster=job.cluster or NO_CLUSTER,
     )
 
 

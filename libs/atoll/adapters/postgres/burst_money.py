@@ -51,8 +51,8 @@ async def spend(sql: Sql, entries: Sequence[SpendEntry]) -> None:
     """Add to the ledger, to the instances, and to the budgets of the queues and all above them."""
     if not entries:
         return
-    await lock_budgets(sql, (each for entry in entries for each in chain_of(entry.queue)))
     await _pay(sql, entries)
+    await lock_budgets(sql, (each for entry in entries for each in chain_of(entry.queue)))
     await _write_ledger(sql, entries)
     for hour in sorted({entry.hour for entry in entries}):
         await _count(sql, hour, [entry for entry in entries if entry.hour == hour])

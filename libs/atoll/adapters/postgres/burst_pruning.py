@@ -14,6 +14,10 @@ WHERE NOT i.live AND i.ended_at < $1
     AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.cluster = i.cluster AND a.live)
 ORDER BY i.ended_at LIMIT $2 FOR UPDATE OF i SKIP LOCKED
 """
+# Whoever forgets a cluster locks it first, too.
+LOCK_CLUSTERS: Final = """
+SELECT 1 FROM clusters WHERE name = ANY($1::text[]) ORDER BY name FOR UPDATE
+"""
 WITH_CLUSTERS: Final = (
     "DELETE FROM decisions WHERE cluster = ANY($1::text[])",
     "DELETE FROM avoidances WHERE cluster = ANY($1::text[])",
@@ -57,6 +61,6 @@ async def prune_burst(database: Database, *, before: float, limit: int) -> int:
 
 async def _prune_instances(sql: Sql, before: float, limit: int) -> int:
     clusters = [row["cluster"] for row in await sql.rows(OLD, before, limit)]
-    for statement in WITH_CLUSTERS if clusters else ():
+    for statement in (LOCK_CLUSTERS, *WITH_CLUSTERS) if clusters else ():
         await sql.run(statement, clusters)
     return len(clusters)

@@ -32,6 +32,7 @@ GROUP BY n.cluster, d.kind ORDER BY n.cluster, d.kind
 """
 DEMANDED: Final = """
 SELECT j.id, j.queue, j.shape, j.submitted_at, j.started_at, j.ended_at, j.attempt,
+    coalesce(j.cluster, '') AS cluster,
     j.outcome IS NULL AND j.started_at = 0
         AND (j.depends_on <> '{}' OR j.state = 'HELD' OR j.begin_at > extract(epoch FROM now()))
         AS waits
@@ -108,4 +109,5 @@ def _demand(row: Record, held: Held) -> DemandRow:
         ended_at=row["ended_at"],
         limit_s=request.terms.time_limit_s,
         waits=row["waits"],
+        cluster=ClusterName(row["cluster"]),
     )

@@ -1,7 +1,7 @@
 """What the broker reads and writes: instances, policies, budgets, spend, decisions, a fence.
 
-Locks are taken in this order: the loop's fence, budgets from all together down to the queue,
-instances by ascending number, clusters by name.
+Locks are taken in this order: the loop's fence, instances by ascending number, budgets from all
+together down to the queue, clusters by name.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from atoll.core.model.burst import BurstPolicy, Instance, InstanceId, Offer
+from atoll.core.model.burst import NO_CLUSTER, BurstPolicy, Instance, InstanceId, Offer
 from atoll.core.model.burst_wants import BurstDecision, Want
 from atoll.core.model.ids import ClusterName, Epoch, JobId, QueueName, ShardId
 from atoll.ports.store.bookings import LoopFence
@@ -113,6 +113,8 @@ class DemandRow:
     limit_s: float = 0.0
     waits: bool = False
     """It is not to start before others end."""
+    cluster: ClusterName = NO_CLUSTER
+    """Where it runs, or ran last."""
 
 
 class BurstTx(Protocol):
