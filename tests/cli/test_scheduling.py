@@ -88,7 +88,9 @@ def places(now: float) -> list[pb.Candidate]:
             cluster="here", start_at=now + 11_405, finish_at=now + 15_005, delay_cost=9_250_000,
             total=9_250_000, allowed=True, why="local in 3 h 10 min",
         ),
-        pb.Candidate(cluster="there", why="not now: the cluster is cordoned"),
+        pb.Candidate(
+            cluster="there", start_at=now, total=1, why="not now: the cluster is cordoned"
+        ),
     ]  # fmt: skip
 
 
@@ -114,7 +116,7 @@ def test_places_where_a_job_could_run_are_listed_the_best_first(atoll: Atoll, wo
         first, *_, last = json.loads(atoll(*words[:1], "-o", "json", *words[1:]).out)["candidates"]
         assert (first["price"], first["total"], first["allowed"]) == (3.1, 5.1, True)
         assert first["start_at"].startswith("20")
-        assert (last["start_at"], last["allowed"]) == (None, False)
+        assert (last["finish_at"], last["allowed"]) == (None, False)
 
 
 def test_what_can_never_run_ends_with_6(atoll: Atoll, world: World) -> None:

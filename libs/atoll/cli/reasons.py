@@ -120,7 +120,7 @@ def _at(then: float, now: float) -> str:
 
 def _place(each: Candidate, now: float) -> tuple[str, str, str, str, str, str]:
     place = each.offer or each.cluster
-    if not each.start_at:
+    if not (each.start_at and each.allowed):
         return place, "-", "-", "-", "-", each.why
     starts, ends = _in(each.start_at, now), _in(each.finish_at, now)
     return place, starts, ends, f"${each.price:,.2f}", f"${each.total:,.2f}", each.why
