@@ -20,7 +20,10 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """A queued job that may burst, and what it can hope for without."""
+    """A queued job that may burst, and what it can hope for without.
+
+    As of some seconds ago: it may have started, be held, or be cancelled by the time it is read.
+    """
 
     job: JobId
     queue: QueueName
