@@ -11,6 +11,7 @@ from atoll.core.engine.verify import refused, verify
 from atoll.core.model.burst import InstanceState
 from atoll.core.model.errors import DomainError
 from atoll.core.model.ids import ClusterName, JobId, QueueName
+from atoll.core.model.inventory import Cluster, ClusterState
 from atoll.core.model.plan import Plan
 from atoll.core.model.reason import ReasonCode
 from atoll.core.policies.registry import policies
@@ -79,6 +80,18 @@ def test_a_forgotten_machine_leaves_nothing_behind() -> None:
     assert not shard.world.rentals
     assert places(shard.at(2.0)) == {}
     assert shard.world.freeze(3.0).shares.capacity[0] == 8000
+
+
+def test_nobody_is_told_of_a_machine_that_was_forgotten() -> None:
+    shard = Shard()
+    shard.rent(machine(1))
+    shard.submit(job(1))
+    shard.at(1.0)
+    shard.world.set_clusters([Cluster(ClusterName("burst-1"), state=ClusterState.RETIRED)])
+    shard.world.forget_rental(ClusterName("burst-1"))
+    found = explain(shard.world.look(2.0), job(9), policies(), now=2.0)
+    assert [tally.cluster for tally in found.tallies] == ["c1"]
+    assert [reason.code for reason in found.reasons] == [ReasonCode.DEVICES_SHORT]
 
 
 def test_people_are_told_of_a_machine_that_they_could_use() -> None:

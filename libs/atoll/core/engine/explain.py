@@ -154,10 +154,10 @@ class _Look:
         options = zip(request.groups[0].shapes, self.view.shapes[0], strict=True)
         codes = [self.sight.codes(request, shape, number)[0] for shape, number in options]
         best = max(codes, key=lambda each: int((each == 0).sum()))
-        names = [view.name for view in self._snapshot.clusters]
         tallies = [
-            _tally(name, best[self.sight.nodes.cluster == number])
-            for number, name in enumerate(names)
+            _tally(view.name, best[self.sight.nodes.cluster == number])
+            for number, view in enumerate(self._snapshot.clusters)
+            if not view.gone
         ]
         return tuple(sorted(tallies, key=lambda each: each.cluster))
 

@@ -63,6 +63,11 @@ class Sight:
         codes[rows], devices[rows] = blockers(self.nodes, self.scoring, number, rows)
         return codes, devices
 
+    def there(self) -> NDArray[np.bool_]:
+        """(N) nodes of clusters that were not forgotten."""
+        gone = [number for number, view in enumerate(self.snapshot.clusters) if view.gone]
+        return ~np.isin(self.nodes.cluster, gone)
+
     def hold_when_empty(self, number: int, rows: Counts) -> int:
         """How many of some nodes would hold a task if nothing else ran there."""
         nodes = self.nodes._replace(
@@ -104,12 +109,12 @@ def node_reasons(
     What no node of a kind will ever change (its labels, its devices) comes behind what may pass.
     """
     codes, devices = look
-    who = claimant(sight.queue, request)
-    if not len(codes):
+    who, there = claimant(sight.queue, request), sight.there()
+    if not there.any():
         return [Reason(ReasonCode.NO_CLUSTER, "no cluster has reported a node yet")]
     found: list[Reason] = []
-    for at in np.unique(codes[codes != MAY_GO]).tolist():
-        rows, code = np.flatnonzero(codes == at), WHY[at]
+    for at in np.unique(codes[there & (codes != MAY_GO)]).tolist():
+        rows, code = np.flatnonzero(there & (codes == at)), WHY[at]
         if code is ReasonCode.RESERVED:
             found.extend(reserved(sight.masks.bookings, who, rows))
         elif code is ReasonCode.RENTED:

@@ -45,7 +45,8 @@ class Fleet:
         for cluster in clusters:
             boot_s = self._boots.get(cluster.name, 0.0)
             closed = _closed(cluster, behind)
-            view = ClusterView(cluster.name, closed, cluster.can_guard, boot_s)
+            gone = cluster.state is ClusterState.RETIRED
+            view = ClusterView(cluster.name, closed, cluster.can_guard, boot_s, gone)
             before = self._clusters.get(cluster.name)
             self._clusters[cluster.name] = view
             self._table.clusters(cluster.name)

@@ -41,6 +41,8 @@ class ClusterView:
     can_guard: bool
     boot_s: float = 0.0
     """From a decision until what was placed there runs, as measured; 0: at once, or not known."""
+    gone: bool = False
+    """It was forgotten: nobody is told of its nodes any more."""
 
 
 @dataclass(frozen=True, slots=True)
