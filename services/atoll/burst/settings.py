@@ -105,6 +105,20 @@ class BurstSettings(StoreSettings):
         le=7 * DAY_S,
         description="time for which what is rented by forecast is meant to be of use",
     )
+    late_s: float = Field(
+        default=0.0,
+        ge=0,
+        le=DAY_S,
+        description="a job that starts later than this after it was submitted is late, which is "
+        "bought off for all but a few; 0: only what an hour of delay costs counts",
+    )
+    home_s: float = Field(
+        default=3600.0,
+        ge=0,
+        le=7 * DAY_S,
+        description="what runs on a rented machine goes on in idle devices of our own if it is to "
+        "last longer than this; 0: it stays",
+    )
     egress: dict[str, float] = Field(
         default={}, description="dollars for moving a job's data to a region and back, by region"
     )
@@ -145,6 +159,8 @@ class BurstSettings(StoreSettings):
             drain_s=self.instance_drain_s,
             grace_s=self.instance_grace_s,
             loop_s=self.decide_period_s,
+            late_s=self.late_s,
+            home_s=self.home_s,
             egress={region: _micros(price) for region, price in self.egress.items()},
         )
         secret = self.join_secret.get_secret_value().encode()

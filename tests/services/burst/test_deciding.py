@@ -2,10 +2,19 @@
 
 from dataclasses import replace
 
+from atoll.burst.usecases.busy import spare_of
 from atoll.burst.usecases.by_hand import Request
 from atoll.core.engine.burst.broker.decide import decide
-from atoll.core.model.burst import EndCause, InstanceState
-from atoll.core.model.ids import JobId
+from atoll.core.model.burst import (
+    EndCause,
+    Instance,
+    InstanceId,
+    InstanceState,
+    Market,
+    Offer,
+)
+from atoll.core.model.ids import ClusterName, JobId
+from atoll.ports.store.burst import Capacity, DemandRow
 from tests.services.burst.worlds import DOLLAR, NLP, SMALL, World, ready
 
 
@@ -103,6 +112,23 @@ async def test_a_new_leader_goes_on_with_what_the_old_one_knew() -> None:
     said = (await world.use.explainer.last(10)).decisions
     await other.decide()
     assert (await world.use.explainer.last(10)).decisions == said
+
+
+def test_what_is_idle_at_home_is_what_nobody_runs_on_or_waits_for() -> None:
+    here, there = ClusterName("north"), ClusterName("burst-1")
+    capacities = [
+        Capacity(here, "H100", 8, rented=False),
+        Capacity(here, "A100", 4, rented=False),
+        Capacity(here, "", 3, rented=False),
+        Capacity(there, "H100", 1, rented=True),
+    ]
+    offer = Offer("cloud", "a", "a", "small", Market.SPOT, 1, 1)
+    rows = [Instance(InstanceId(1), "t", offer, InstanceState.READY, 0.0, cluster=there)]
+    runs = DemandRow(JobId(1), NLP, "H100", 2.5, 1.0, 2.0, cluster=here)
+    away = replace(runs, job=JobId(2), cluster=there, devices=1.0)
+    waits = DemandRow(JobId(3), NLP, "A100", 1.0, 1.0, 0.0)
+    assert spare_of(capacities, [runs, away, waits], rows) == {"H100": 5}
+    assert spare_of(capacities, [runs, replace(waits, waits=True)], rows) == {"H100": 5, "A100": 4}
 
 
 async def test_offers_take_as_long_as_they_took() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from atoll.burst.usecases.books import Ending
+from atoll.burst.usecases.busy import Busy
 from atoll.burst.usecases.foresight import Foresight
 from atoll.burst.usecases.lives import uses_of
 from atoll.burst.usecases.term import Happened, Term
@@ -17,7 +18,7 @@ from atoll.core.engine.burst.broker.retry import setbacks_of
 from atoll.core.engine.burst.broker.rooms import room_of
 from atoll.core.model.burst_wants import BurstDecision
 from atoll.core.model.ids import QueueName
-from atoll.ports.store.burst import BurstTx
+from atoll.ports.store.burst import TO_END_S, BurstTx
 
 LATELY: Final = 300
 """Instances that are looked at for what failed lately."""
@@ -31,8 +32,7 @@ class Decider:
 
     term: Term
     foresight: Foresight
-    last: list[BurstDecision] = field(default_factory=list)
-    """What was decided last."""
+    _busy: Busy = field(default_factory=Busy)
 
     async def look(self) -> list[Happened]:
         """Decide once; what came of it."""
@@ -52,24 +52,29 @@ class Decider:
         term, store = self.term, self.term.books.store
         rows = await store.live_instances()
         lately = await store.list_instances(ended=True, before=0, limit=LATELY)
-        now = await term.now()
+        wants, uses, now = await store.wants(), await uses_of(term, rows), await term.now()
+        await self._busy.look(store, rows, wants, uses=uses, now=now)
         return Ground(
             now,
-            wants=tuple(await store.wants()),
+            wants=tuple(wants),
             instances=tuple(rows),
-            uses=await uses_of(term, rows),
+            uses=uses,
             offers=tuple(await store.offers()),
             policies={each.queue: each for each in await store.policies()},
             budgets=await self._rooms(),
             outlooks=self.foresight.outlooks,
             idle_s=dict(term.idle_s),
             setbacks=setbacks_of(lately, now=now),
+            spare=self._busy.spare,
+            came=self._busy.came,
             memory=term.memory,
             options=term.books.terms.options,
         )
 
     async def _rooms(self) -> dict[QueueName | None, Room]:
-        store, end_s = self.term.books.store, self.term.books.terms.options.end_s
+        store = self.term.books.store
+        # What take_budget holds back, so that it does not refuse what was decided here.
+        end_s = max(TO_END_S, self.term.books.terms.options.end_s)
         policies = {each.queue: each for each in await store.policies()}
         return {
             state.queue: room_of(
@@ -121,12 +126,10 @@ class Decider:
         return await self.term.write(change)
 
     async def _say(self, deeds: Deeds) -> None:
-        """Write what else was decided, and remember the last of all."""
+        """Write what else was decided."""
         others = [each for each in deeds.decisions if each.action not in {RENT, DRAIN}]
         if others:
             await self.term.write(lambda tx: tx.add_decisions(others))
-        if deeds.decisions:
-            self.last = list(deeds.decisions)
 
 
 def _ending(drain: Drain) -> Ending:
