@@ -129,7 +129,8 @@ def standing(rows: Sequence[Instance], *, now: float) -> None:
         if state not in ENDED:
             INSTANCES.labels(state.value).set(states[state])
     ending = [row for row in rows if row.state is InstanceState.TERMINATING]
-    ENDING_SECONDS.set(max((now - row.drain_by for row in ending), default=0.0))
+    late_s = [max(0.0, now - row.drain_by) for row in ending]
+    ENDING_SECONDS.set(max(late_s, default=0.0))
 
 
 def money(views: Iterable[SpendView]) -> None:
