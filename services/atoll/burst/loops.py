@@ -12,7 +12,7 @@ from typing import Final
 from atoll.burst import telemetry
 from atoll.burst.settings import BurstSettings
 from atoll.burst.usecases.books import Books
-from atoll.burst.usecases.deciding import Decider
+from atoll.burst.usecases.deciding import DRAIN, RENT, Decider
 from atoll.burst.usecases.desk import Desk
 from atoll.burst.usecases.foresight import Foresight
 from atoll.burst.usecases.lives import Lives
@@ -37,6 +37,8 @@ log = logs.logger(__name__)
 NOTHING_HAPPENED: Final = (StoreUnavailable, Contended, Exhausted, UnknownOutcome)
 """Nothing was committed, or the rows tell: the same step may be taken again."""
 
+EARLIEST: Final = 0.2
+"""Part of its period after which a step may be taken early."""
 FIRST_FORECAST_S: Final = 60.0
 """By then there is a minute of data."""
 
@@ -50,11 +52,8 @@ class Beat:
     period_s: float
     first_s: float = math.inf
     """Before the first one, if that is less than the period."""
-
-    @property
-    def hurries(self) -> bool:
-        """Whether it is taken at once when rows change."""
-        return self.name in {"lives", "decide"}
+    hurries: bool = False
+    """It is taken early when rows change: after a part of its period, as they change often."""
 
 
 class Candidate:
@@ -131,8 +130,8 @@ class Candidate:
         strangers = Lives(term, Desk(Nobody(), self._clock), lambda name: name not in term.desks)
         forecast_s = settings.forecast_period_s
         return [
-            Beat("lives", lambda: self._live(strangers), settings.period_s),
-            Beat("decide", lambda: self._decide(decider), settings.decide_period_s),
+            Beat("lives", lambda: self._live(strangers), settings.period_s, hurries=True),
+            Beat("decide", lambda: self._decide(decider), settings.decide_period_s, hurries=True),
             Beat("forecast", lambda: _foresee(foresight), forecast_s, first_s=FIRST_FORECAST_S),
             Beat("spend", lambda: self._count(upkeep), settings.spend_period_s),
             Beat("status", lambda: self._tell(term), settings.period_s),
@@ -145,7 +144,7 @@ class Candidate:
         offers_s = settings.offers_period_s
         return [
             Beat("offers", lambda: _done(upkeep.refresh_offers(desk)), offers_s, first_s=0.0),
-            Beat("lives", lambda: self._live(lives), settings.period_s),
+            Beat("lives", lambda: self._live(lives), settings.period_s, hurries=True),
             Beat("reap", lambda: _reap(term, desk), settings.reaper_period_s),
         ]
 
@@ -167,7 +166,9 @@ class Candidate:
         if not beat.hurries:
             await self._clock.sleep(seconds)
             return
-        sleep = asyncio.ensure_future(self._clock.sleep(seconds))
+        least_s = seconds * EARLIEST
+        await self._clock.sleep(least_s)
+        sleep = asyncio.ensure_future(self._clock.sleep(seconds - least_s))
         woken = asyncio.ensure_future(wake.wait())
         try:
             await asyncio.wait([sleep, woken], return_when=asyncio.FIRST_COMPLETED)
@@ -188,7 +189,10 @@ class Candidate:
             self._wake_all()
 
     async def _decide(self, decider: Decider) -> None:
-        telemetry.happened(await decider.look())
+        happened = await decider.look()
+        telemetry.happened(happened)
+        if any(each.what in {RENT, DRAIN} for each in happened):
+            self._wake_all()
 
     async def _count(self, upkeep: Upkeep) -> None:
         telemetry.SPEND.inc(await upkeep.count_spend() / MICROS)
@@ -218,6 +222,11 @@ async def _taken(beat: Beat) -> bool:
     except DomainError as error:
         telemetry.FAILED_STEPS.labels(beat.name).inc()
         log.error("a step failed", step=beat.name, code=error.code, error=str(error))
+        return False
+    except Exception:
+        # A defect in one step must not keep the others from ending what costs money.
+        telemetry.FAILED_STEPS.labels(beat.name).inc()
+        log.exception("a step failed", step=beat.name)
         return False
     return True
 

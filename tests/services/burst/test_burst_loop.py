@@ -6,8 +6,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from atoll.adapters.memory.election import MemoryElection, MemoryElections
+from atoll.burst.usecases import deciding
 from atoll.burst.usecases.by_hand import Request
 from atoll.burst.wiring import Broker
+from atoll.core.engine.burst.broker.decide import decide
+from atoll.core.engine.burst.broker.ground import Deeds, Ground
 from atoll.core.model.burst import InstanceState
 from atoll.ports.provider import ProviderUnavailable
 from tests.services.burst.worlds import SMALL, World
@@ -112,3 +115,37 @@ async def test_instances_of_a_provider_that_is_gone_stay_as_they_are(replicas: R
     row = await world.row(1)
     assert row.state is InstanceState.TERMINATING
     assert row.spent > 0
+
+
+async def test_a_defect_in_the_decision_keeps_nobody_from_ending(
+    replicas: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, decided = replicas.world, []
+
+    def broken(ground: object) -> None:
+        decided.append(ground)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(deciding, "decide", broken)
+    replicas.start("one")
+    await replicas.pass_time(2)
+    await world.use.by_hand.request(Request(1, offer=SMALL), principal="ann")
+    await replicas.until(1, InstanceState.BOOTING, within_s=5)
+    await world.use.by_hand.release([], every=True, now=True)
+    await replicas.until(1, InstanceState.TERMINATED, within_s=90)
+    assert decided
+
+
+async def test_nobody_wakes_itself_for_ever(
+    replicas: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = []
+
+    def counted(ground: Ground) -> Deeds:
+        looks.append(ground.now)
+        return decide(ground)
+
+    monkeypatch.setattr(deciding, "decide", counted)
+    replicas.start("one")
+    await replicas.pass_time(60)
+    assert 8 <= len(looks) <= 20

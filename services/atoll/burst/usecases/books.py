@@ -60,8 +60,11 @@ class Books:
         self.ids = ids
         self._notifier = notifier
 
-    async def write(self, change: Callable[[BurstTx], Awaitable[T]]) -> T:
-        """Commit what `change` does, which may run several times; then wake those who follow."""
+    async def write(self, change: Callable[[BurstTx], Awaitable[T]], *, quietly: bool = False) -> T:
+        """Commit what `change` does, which may run several times; then wake those who follow.
+
+        Quietly: nobody need look at it, and whoever is woken by it would write it again.
+        """
 
         async def once() -> T:
             async with self.store.begin() as tx:
@@ -70,7 +73,8 @@ class Books:
         try:
             return await retrying(once, clock=self.clock, ids=self.ids, attempts=TRIES)
         finally:
-            self.ring()
+            if not quietly:
+                self.ring()
 
     def ring(self) -> None:
         """Let others look."""

@@ -129,7 +129,7 @@ class Decider:
         """Write what else was decided."""
         others = [each for each in deeds.decisions if each.action not in {RENT, DRAIN}]
         if others:
-            await self.term.write(lambda tx: tx.add_decisions(others))
+            await self.term.write(lambda tx: tx.add_decisions(others), quietly=True)
 
 
 def _ending(drain: Drain) -> Ending:

@@ -94,7 +94,7 @@ class Foresight:
             forecaster.use(await asyncio.to_thread(lesson.fit), lesson)
 
     async def _put(self, name: str, content: bytes) -> None:
-        await self.term.write(lambda tx: tx.put_memory(name, content))
+        await self.term.write(lambda tx: tx.put_memory(name, content), quietly=True)
 
     def _demands(self, known: Known, at: float) -> list[Demand]:
         steps = max(1, known.steps - int((known.now - at) // self.step_s))

@@ -26,13 +26,13 @@ async def reap(term: Term, desk: Desk) -> list[Sighting]:
     if not standing:
         return []
     # Under the fence first: whoever was deposed knows too little to end anything.
-    await term.write(lambda tx: tx.now())
+    await term.write(lambda tx: tx.now(), quietly=True)
     rows = await term.books.store.with_token([each.token for each in standing])
     orphans = [each for each in standing if _is_orphan(rows.get(each.token))]
     told = await asyncio.gather(*(end(desk, each.provider_id) for each in orphans))
     ended = [each for each, heard in zip(orphans, told, strict=True) if heard]
     if ended:
-        await term.write(lambda tx: _tell(tx, desk, ended, rows=rows))
+        await term.write(lambda tx: _tell(tx, desk, ended, rows=rows), quietly=True)
     return ended
 
 

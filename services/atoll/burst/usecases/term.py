@@ -68,7 +68,7 @@ class Term:
         except (ValueError, KeyError, TypeError):
             self.memory, self.idle_s = Memory(), {}
 
-    async def write(self, change: Callable[[BurstTx], Awaitable[T]]) -> T:
+    async def write(self, change: Callable[[BurstTx], Awaitable[T]], *, quietly: bool = False) -> T:
         """Commit under the fence; raises StaleEpoch when somebody else leads."""
         passed: list[LoopFence] = []
 
@@ -78,7 +78,7 @@ class Term:
 
         async with self._lock:
             try:
-                result = await self.books.write(fenced)
+                result = await self.books.write(fenced, quietly=quietly)
             except UnknownOutcome:
                 await self._find_out()
                 raise
@@ -110,7 +110,7 @@ class Term:
         told = {"memory": self.memory.to_json(), "idle_s": self.idle_s}
         content = json.dumps(told, sort_keys=True).encode()
         if content != self._kept:
-            await self.write(lambda tx: tx.put_memory(KEPT_AS, content))
+            await self.write(lambda tx: tx.put_memory(KEPT_AS, content), quietly=True)
             self._kept = content
 
     async def tell(self, next_at: float) -> None:
@@ -120,7 +120,7 @@ class Term:
         if said == self._said and next_at < self._told_until:
             return
         content = status_to_bytes(next_at, health)
-        await self.write(lambda tx: tx.put_memory(status.KEPT_AS, content))
+        await self.write(lambda tx: tx.put_memory(status.KEPT_AS, content), quietly=True)
         self._said, self._told_until = said, next_at + TELL_EVERY_S
 
     async def _find_out(self) -> None:

@@ -43,7 +43,7 @@ class Upkeep:
             await tx.spend(found)
             return sum(entry.amount for entry in found)
 
-        return await self.term.write(change)
+        return await self.term.write(change, quietly=True)
 
     async def refresh_offers(self, desk: Desk) -> int:
         """Write what a provider offers now, if it is other than before; how many offers."""
