@@ -11,6 +11,7 @@ from typing import Final
 
 from atoll.burst import telemetry
 from atoll.burst.settings import BurstSettings
+from atoll.burst.usecases.booked import Bookings, no_bookings
 from atoll.burst.usecases.books import Books
 from atoll.burst.usecases.deciding import DRAIN, RENT, Decider
 from atoll.burst.usecases.desk import Desk
@@ -67,12 +68,14 @@ class Candidate:
         *,
         hints: Hints,
         looker: Looker,
+        bookings: Bookings = no_bookings,
     ) -> None:
         self._settings = settings
         self._books = books
         self._clock = books.clock
         self._hints = hints
         self._looker = looker
+        self._bookings = bookings
         self._providers = providers
         self._wakes: set[asyncio.Event] = set()
         self.term: Term | None = None
@@ -125,7 +128,7 @@ class Candidate:
     def _steps(self, term: Term) -> list[Beat]:
         settings = self._settings
         upkeep = Upkeep(term, settings.keep_s)
-        foresight = Foresight(term, settings.forecast_step_s)
+        foresight = Foresight(term, settings.forecast_step_s, self._bookings)
         decider = Decider(term, foresight)
         strangers = Lives(term, Desk(Nobody(), self._clock), lambda name: name not in term.desks)
         forecast_s = settings.forecast_period_s

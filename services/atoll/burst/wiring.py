@@ -12,6 +12,7 @@ from atoll.burst.pointed import Pointed
 from atoll.burst.providers.registry import Site, make_provider
 from atoll.burst.servicer import BurstServicer, UseCases
 from atoll.burst.settings import BurstSettings
+from atoll.burst.usecases.booked import Bookings, no_bookings
 from atoll.burst.usecases.books import Books
 from atoll.burst.usecases.by_hand import ByHand
 from atoll.burst.usecases.explain import Explainer
@@ -65,6 +66,7 @@ async def serve(process: Process[BurstSettings]) -> None:
         clock=process.clock,
         ids=process.ids,
         who_leads=who_leads,
+        bookings=store.reservation.live,
     )
     process.exits.push_async_callback(built.close)
     server = process.server_for(built.services())
@@ -106,6 +108,7 @@ class Broker:
         clock: Clock,
         ids: Ids,
         who_leads: WhoLeads,
+        bookings: Bookings = no_bookings,
     ) -> None:
         self._notifier = Notifier(hints, PLACEMENT, BURST)
         self.books = Books(store, settings.terms, notifier=self._notifier, clock=clock, ids=ids)
@@ -117,7 +120,9 @@ class Broker:
             by_hand=ByHand(self.books),
             explainer=Explainer(self.books),
         )
-        self.candidate = Candidate(settings, self.books, providers, hints=hints, looker=looker)
+        self.candidate = Candidate(
+            settings, self.books, providers, hints=hints, looker=looker, bookings=bookings
+        )
 
     def loops(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """What runs beside the server, by name."""

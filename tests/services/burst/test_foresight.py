@@ -6,16 +6,28 @@ import pytest
 from atoll.burst.forecasting.forecaster import Forecaster
 from atoll.burst.forecasting.models import statistical
 from atoll.burst.usecases import outlook
+from atoll.burst.usecases.booked import windows_of
 from atoll.burst.usecases.demand import DemandRows, demand_at, shares
 from atoll.burst.usecases.foresight import Foresight, Known, chosen, payers_of
 from atoll.burst.usecases.outlook import futures, series_of
 from atoll.burst.usecases.series import forecasts, series_from_bytes, series_to_bytes
 from atoll.core.engine.burst.demand.forecast import LEVELS
 from atoll.core.engine.burst.demand.series import STEP_S, Demand, Key
+from atoll.core.model.booking import OccurrenceId, Owners
 from atoll.core.model.burst import BurstPolicy
-from atoll.core.model.ids import JobId, QueueName
+from atoll.core.model.ids import JobId, QueueName, Tenant
+from atoll.core.model.reservation import (
+    Amount,
+    Occurrence,
+    Reservation,
+    ReservationId,
+    ReservationSpec,
+    What,
+    When,
+)
 from atoll.core.model.resources import DeviceRequest, TaskShape
 from atoll.core.model.spec import TaskGroup
+from atoll.ports.store.bookings import Kept
 from atoll.ports.store.burst import DemandRow
 from tests.adapters.store_builders import cluster_with, node, spec, submit
 from tests.services.burst.worlds import NLP, World
@@ -147,6 +159,22 @@ async def test_the_leader_forecasts_and_every_replica_shows_it() -> None:
         world.store.burst, kind="H100", queue="default", horizon_s=0, past_s=0
     )
     assert len(queue.quantiles[0]) == 24
+
+
+def test_what_is_booked_ahead_is_demand_for_certain() -> None:
+    what = What(amounts=(Amount(DeviceRequest("H100", 4), 2), Amount(None, 1)))
+    wanted = ReservationSpec("exam", what, When(1.0), owners=Owners(queues=(QueueName("nlp.x"),)))
+    reservation = Reservation(ReservationId(1), wanted, Tenant("t"), "ann", NOW)
+    kept = [
+        Kept(reservation, Occurrence(OccurrenceId(n), reservation.id, "exam", at, at + DAY))
+        for n, at in enumerate((NOW - 1, NOW + 2 * HOUR))
+    ]
+    windows = windows_of(kept, now=NOW)
+    assert {key.queue for key in windows} == {"", "nlp", "nlp.x"}
+    demand = demand_at(ALL, [], NOW, steps=1, step_s=HOUR, windows=windows[ALL])
+    assert Forecaster(0).forecast(demand).median[:4].tolist() == [0.0, 8.0, 8.0, 8.0]
+    quick = demand_at(ALL, [], NOW, steps=1, step_s=60, windows=windows[ALL])
+    assert quick.booked[0].from_s == 120 * HOUR
 
 
 def test_a_demand_without_jobs_is_forecast() -> None:

@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from atoll.burst.usecases.booked import Window, ahead
 from atoll.core.engine.burst.demand.series import DAY, STEP_S, Demand, Floats, Jobs, Key
 from atoll.core.model.burst import chain_of
 from atoll.core.model.ids import JobId, QueueName
@@ -54,7 +55,13 @@ class DemandRows:
 
 
 def demand_at(
-    key: Key, rows: Sequence[DemandRow], at: float, *, steps: int, step_s: float
+    key: Key,
+    rows: Sequence[DemandRow],
+    at: float,
+    *,
+    steps: int,
+    step_s: float,
+    windows: Sequence[Window] = (),
 ) -> Demand:
     """A series as it was known at a time, with so many steps of history."""
     mine = [row for row in rows if row.submitted_at <= at]
@@ -67,7 +74,7 @@ def demand_at(
     history = _history(
         begins, np.where(ends > 0, ends, np.inf), amounts, at=at, steps=steps, step_s=step_s
     )
-    return Demand(key, at * stretch, history, jobs)
+    return Demand(key, at * stretch, history, jobs, ahead(windows, at, stretch=stretch))
 
 
 def shares(by_key: Mapping[Key, Sequence[DemandRow]], kind: str, *, now: float) -> dict[str, float]:

@@ -8,6 +8,7 @@ from typing import Final
 from atoll.burst.forecasting.forecaster import Forecaster
 from atoll.burst.forecasting.storage import packed, unpacked
 from atoll.burst.usecases import series as shown
+from atoll.burst.usecases.booked import Bookings, Windows, no_bookings, windows_of
 from atoll.burst.usecases.demand import ALL, DemandRows, demand_at, shares
 from atoll.burst.usecases.outlook import SEED, futures, series_of
 from atoll.burst.usecases.series import Series, series_to_bytes
@@ -36,6 +37,8 @@ class Known:
     capacity: Mapping[str, float]
     """Devices by kind, without what is rented."""
     policies: Policies
+    windows: Windows = field(default_factory=dict)
+    """Of bookings to come."""
 
 
 @dataclass(slots=True)
@@ -44,6 +47,7 @@ class Foresight:
 
     term: Term
     step_s: float = STEP_S
+    bookings: Bookings = no_bookings
     horizon: int = DAY
     outlooks: tuple[Outlook, ...] = ()
     series: list[Series] = field(default_factory=list)
@@ -78,12 +82,14 @@ class Foresight:
         store = self.term.books.store
         now = await self.term.now()
         await self._rows.follow(store, now=now)
+        windows = windows_of(await self.bookings(), now=now)
         return Known(
             now,
-            self._rows.by_key(),
+            {**{key: [] for key in windows}, **self._rows.by_key()},
             self._rows.steps(now),
             _devices(await store.capacities()),
             {each.queue: each for each in await store.policies()},
+            windows,
         )
 
     async def _fit(self, forecaster: Forecaster, at: float) -> None:
@@ -99,14 +105,24 @@ class Foresight:
     def _demands(self, known: Known, at: float) -> list[Demand]:
         steps = max(1, known.steps - int((known.now - at) // self.step_s))
         return [
-            demand_at(key, known.by_key[key], at, steps=steps, step_s=self.step_s)
+            demand_at(
+                key,
+                known.by_key[key],
+                at,
+                steps=steps,
+                step_s=self.step_s,
+                windows=known.windows.get(key, ()),
+            )
             for key in chosen(known)
         ]
 
     def _observe(self, forecaster: Forecaster, known: Known, at: float) -> None:
         demands = self._demands(known, at)
         forecaster.observe(demands)
-        forecaster.keep([forecaster.forecast(each) for each in demands])
+        # A new leader may look at an hour that the old one has seen.
+        kept = {(each.key, each.at_s) for each in forecaster.memory.open}
+        new = [each for each in demands if (each.key, each.at_s) not in kept]
+        forecaster.keep([forecaster.forecast(each) for each in new])
 
     def _foresee(
         self, forecaster: Forecaster, known: Known
