@@ -32,6 +32,8 @@ QUICKLY = {
     "ATOLL_DECIDE_PERIOD_S": "0.5",
     "ATOLL_REAPER_PERIOD_S": "1",
     "ATOLL_SPEND_PERIOD_S": "1",
+    "ATOLL_FORECAST_PERIOD_S": "1",
+    "ATOLL_FORECAST_STEP_S": "1",
 }
 
 
@@ -59,6 +61,7 @@ async def test_a_broker_killed_at_each_step_rents_once_and_leaves_nothing(stack:
     assert ran == "burst-1"
     async with grpc.aio.insecure_channel(second.address) as channel:
         stub = burst_pb2_grpc.BurstServiceStub(channel)
+        await eventually(lambda: is_foreseen(stub))
         await stub.ReleaseCapacity(pb.ReleaseCapacityRequest(all=True, now=True))
     second.wait_killed(20)
     assert await is_in(stack, "TERMINATING")
@@ -79,6 +82,12 @@ def folders(stack: Stack) -> list[Path]:
 async def offered(stub: Any) -> bool:
     """Whether anything can be rented, and the leader has written the policy."""
     return len((await stub.ListOffers(pb.ListOffersRequest())).offers) > 0
+
+
+async def is_foreseen(stub: Any) -> bool:
+    """Whether the forecast has seen that all of the cluster's devices are in use."""
+    answer = await stub.GetForecast(pb.GetForecastRequest(kind="H100"))
+    return any(max(each.actual) >= 64 and len(each.quantiles) == 7 for each in answer.series)
 
 
 async def is_in(stack: Stack, state: str, number: int = 1) -> bool:

@@ -7,6 +7,9 @@ from contextlib import suppress
 from atoll.adapters.etcd.election import EtcdElection
 from atoll.adapters.postgres.store import PostgresStore
 from atoll.api.burst.v1 import burst_pb2_grpc
+from atoll.burst.forecasting import boosted
+from atoll.burst.forecasting.model import library
+from atoll.burst.forecasting.models import statistical
 from atoll.burst.loops import Candidate
 from atoll.burst.pointed import Pointed
 from atoll.burst.providers.registry import Site, make_provider
@@ -18,6 +21,7 @@ from atoll.burst.usecases.by_hand import ByHand
 from atoll.burst.usecases.explain import Explainer
 from atoll.burst.usecases.look import Looker, WhoLeads
 from atoll.burst.usecases.policy_book import PolicyBook
+from atoll.core.engine.burst.warm import warm_spot
 from atoll.ports.clock import Clock, Ids
 from atoll.ports.election import ElectionUnavailable
 from atoll.ports.notify import Notifier
@@ -71,6 +75,8 @@ async def serve(process: Process[BurstSettings]) -> None:
     process.exits.push_async_callback(built.close)
     server = process.server_for(built.services())
     await server.start()
+    # Before it may lead: nobody waits for a compiler, or for a library, while a lease runs.
+    await asyncio.to_thread(warm)
     election = EtcdElection(
         etcd,
         prefix=f"{settings.etcd_prefix}/elections/{SERVICE}",
@@ -93,6 +99,12 @@ async def serve(process: Process[BurstSettings]) -> None:
     await asyncio.wait([term])
     await server.drain()
     await process.supervisor.close()
+
+
+def warm() -> None:
+    """Load what deciding and forecasting need; seconds."""
+    warm_spot()
+    _ = library(statistical.LIBRARY), boosted.is_available()
 
 
 class Broker:

@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from atoll.core.engine.burst.broker.ground import NO_USE, Use
 from atoll.core.model.burst import Instance, InstanceId
 from atoll.core.model.burst_wants import Want
 from atoll.ports.store.burst import BurstStore, Capacity, DemandRow
+
+READ_EVERY_S: Final = 30.0
 
 
 @dataclass(slots=True)
@@ -28,10 +31,15 @@ class Busy:
         uses: Mapping[InstanceId, Use],
         now: float,
     ) -> None:
-        """Jobs are read only while something runs on what is rented, or wants to."""
-        since, self._looked_at = self._looked_at or now, now
+        """Jobs are read only while something runs on what is rented, or wants to, and seldom.
+
+        In between nothing counts as idle: it may have been given away already.
+        """
         self.spare, self.came = {}, 0
-        if wants or any(uses.get(row.id, NO_USE).live for row in rows):
+        since = self._looked_at or now
+        due = not self._looked_at or not 0 <= now - since < READ_EVERY_S
+        if due and (wants or any(uses.get(row.id, NO_USE).live for row in rows)):
+            self._looked_at = now
             jobs = [each for each in await store.demand(since=now) if not each.ended_at]
             self.came = sum(each.submitted_at > since for each in jobs)
             self.spare = spare_of(await store.capacities(), jobs, rows)
