@@ -11,6 +11,7 @@ COMMANDS: Final[tuple[tuple[str, str], ...]] = (
     ("deadlines", "Admit and run the jobs of an ElasticFlow trace."),
     ("fairness", "Run virtual clusters each by itself and all in one."),
     ("spot", "Run a job with a deadline on spot capacity or on demand."),
+    ("burst", "Rent for an ElasticFlow cluster that is too small at its peaks."),
     ("reservations", "Book a part of a parallel machine, with and without lending."),
     ("forecast", "Forecast the GPUs in use of the ElasticFlow clusters."),
 )
