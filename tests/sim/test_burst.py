@@ -156,7 +156,7 @@ def test_a_job_behind_the_first_never_delays_it() -> None:
     assert begun([(0, 6, 50.0), (1, 2, 99.0), (2, 2, 101.0)], 4) == [1, 2]
     assert begun([(0, 6, 50.0), (1, 2, 101.0), (2, 1, 101.0)], 4) == [1]
     assert begun([(0, 2, 10.0), (1, 2, 10.0), (2, 1, 1.0)], 4) == [0, 1]
-    assert begun([(0, 2, 200.0), (1, 6, 10.0), (2, 2, 500.0)], 4) == []
+    assert begun([(0, 2, 200.0), (1, 6, 10.0), (2, 2, 500.0)], 4) == [0]
 
 
 def test_a_purse_is_never_overdrawn() -> None:
