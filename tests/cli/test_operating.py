@@ -189,13 +189,19 @@ def test_doctor_tells_what_is_wrong(
 ) -> None:
     # What the launcher checks of this machine is its own test's business.
     monkeypatch.setattr("atoll.cli.commands.doctor.EMBEDDED", "atoll.cli.no_such_module")
+    furnished.burst.status.leader = "here:1"
+    furnished.burst.status.instances["READY"] = 2
+    furnished.burst.status.instances["TERMINATED"] = 5
     well = atoll("doctor")
     assert well.code == 0
+    assert "ok   renting: 2 instances rented" in well.out.splitlines()
     assert "ok   clusters: here" in well.out.splitlines()
     furnished.clusters[0].state = "SILENT"
+    furnished.burst.status.leader = ""
     ill = atoll("doctor")
     assert ill.code == 5
     assert "BAD  clusters: none is ACTIVE" in ill.out
+    assert "BAD  renting: nobody leads" in ill.out
 
 
 @pytest.mark.parametrize(

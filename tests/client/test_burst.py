@@ -89,7 +89,7 @@ def test_instances_come_in_pages_and_are_released(both: Both, world: World) -> N
 
 def test_a_refusal_is_what_the_service_says(both: Both, world: World) -> None:
     world.failures["RequestCapacity"] = [
-        Exhausted("$20.00 an hour are all bound", code=ErrorCode.QUEUE_FULL)
+        Exhausted("$20.00 an hour are all bound", code=ErrorCode.BUDGET_SHORT)
     ]
     with pytest.raises(Exhausted, match="all bound"):
         both.do(both.client.burst.request(SPOT.key))

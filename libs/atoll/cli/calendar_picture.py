@@ -1,17 +1,14 @@
 """The calendar as a picture."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from atoll.cli.failures import WrongUse
+from atoll.cli.pictures import clock_axis, plots, saved, time_of
 from atoll.client.booking_views import CalendarInfo, CalendarRow
 from atoll.core.model.reservation import Occurrence
 
-WIDTH_IN: Final = 12.0
 ROW_IN: Final = 1.1
 BOOKING_IN: Final = 0.26
-DPI: Final = 120
 BOOKED, RUNNING, FREE, BAR = "#8fbbe0", "#e07b00", "#1b1f24", "#2c7d4f"
 MOST_ROWS: Final = 12
 MOST_BOOKINGS: Final = 40
@@ -19,36 +16,20 @@ MOST_BOOKINGS: Final = 40
 
 def draw(found: CalendarInfo, path: Path) -> None:
     """Write a PNG: booked, running and free devices over time, and the bookings below."""
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        raise WrongUse("--png needs matplotlib: pip install 'atoll[sim]'") from None
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
     rows, bookings = found.rows[:MOST_ROWS], found.occurrences[:MOST_BOOKINGS]
     heights = [*(ROW_IN for _ in rows), max(ROW_IN, BOOKING_IN * len(bookings))]
-    figure, axes = plt.subplots(
-        len(heights),
-        1,
-        figsize=(WIDTH_IN, sum(heights) + 0.8),
-        sharex=True,
-        height_ratios=heights,
-        layout="constrained",
-        squeeze=False,
-    )
-    for row, axis in zip(rows, axes[:, 0], strict=False):
+    figure, axes = plots(heights)
+    for row, axis in zip(rows, axes, strict=False):
         _levels(axis, row, found)
-    _bars(axes[-1, 0], bookings, found)
-    _dates(axes[-1, 0])
+    _bars(axes[-1], bookings, found)
+    clock_axis(axes[-1])
     if rows:
-        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=3)
-    figure.savefig(path, dpi=DPI)
-    plt.close(figure)
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=3)
+    saved(figure, path)
 
 
 def _levels(axis: Any, row: CalendarRow, found: CalendarInfo) -> None:
-    times = [_time(found.from_at + n * found.step_s) for n in range(len(row.booked) + 1)]
+    times = [time_of(found.from_at + n * found.step_s) for n in range(len(row.booked) + 1)]
     booked, running, free = (
         [*values, values[-1]] for values in (row.booked, row.running, row.free)
     )
@@ -66,23 +47,9 @@ def _bars(axis: Any, bookings: tuple[Occurrence, ...], found: CalendarInfo) -> N
     first, last = found.from_at, found.from_at + cells * found.step_s
     for number, each in enumerate(bookings):
         start, end = max(each.start_at, first), min(each.end_at, last)
-        axis.barh(number, (end - start) / 86_400, left=_time(start), height=0.7, color=BAR)
+        axis.barh(number, (end - start) / 86_400, left=time_of(start), height=0.7, color=BAR)
     axis.set_yticks(range(len(bookings)), [each.name for each in bookings], fontsize=8)
     axis.set_ylim(len(bookings) - 0.4, -0.6)
-    axis.set_xlim(_time(first), _time(last))
+    axis.set_xlim(time_of(first), time_of(last))
     axis.set_title("bookings" if bookings else "no bookings", loc="left", fontsize=9)
     axis.spines[["top", "right"]].set_visible(False)
-    axis.set_xlabel("UTC")
-
-
-def _dates(axis: Any) -> None:
-    from matplotlib import dates
-
-    made: Any = dates
-    locator = made.AutoDateLocator(tz=UTC)
-    axis.xaxis.set_major_locator(locator)
-    axis.xaxis.set_major_formatter(made.ConciseDateFormatter(locator, tz=UTC))
-
-
-def _time(at: float) -> datetime:
-    return datetime.fromtimestamp(at, UTC)

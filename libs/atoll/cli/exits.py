@@ -30,6 +30,7 @@ CANCELLED: Final = 103
 _BY_CODE: Final = {
     ErrorCode.NEVER_FITS: NEVER_FITS,
     ErrorCode.QUEUE_FULL: NOT_ALLOWED,
+    ErrorCode.BUDGET_SHORT: NOT_ALLOWED,
     ErrorCode.TOO_LARGE: INVALID_SPEC,
     ErrorCode.TIMED_OUT: UNAVAILABLE,
 }

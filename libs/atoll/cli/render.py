@@ -75,6 +75,22 @@ def colours() -> bool:
     return sys.stdout.isatty()
 
 
+def print_lines(lines: Iterable[str], styles: Mapping[str, str]) -> None:
+    """Print a chart; on a terminal its characters have the colours of `styles`."""
+    if not colours():
+        print("\n".join(lines))
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    for line in lines:
+        text = Text(line)
+        for mark, style in styles.items():
+            text.highlight_regex(mark, style)
+        console.print(text)
+
+
 def aligned(rows: Sequence[Sequence[str]], right: Sequence[bool]) -> list[str]:
     """Lines with their columns below each other, without anything at their ends."""
     widths = [max(len(row[n]) for row in rows) for n in range(len(right))]

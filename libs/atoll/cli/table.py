@@ -42,6 +42,7 @@ COMMANDS: Final = (
     Command("queue", "queue:app", CAPACITY, "Create, list, change and delete queues."),
     Command("share", "share:share", CAPACITY, "Show what queues hold, deserve and borrow."),
     Command("resv", "resv:app", CAPACITY, "Book capacity in advance, and see what is booked."),
+    Command("burst", "burst:app", CAPACITY, "See, limit and steer what is rented, and learn why."),
     Command("clusters", "clusters:app", CAPACITY, "List clusters, or give one up for good."),
     Command("nodes", "nodes:nodes", CAPACITY, "List nodes and what is free on them."),
     Command("gpus", "nodes:gpus", CAPACITY, "List accelerators by kind, and what is free."),

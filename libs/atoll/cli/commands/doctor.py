@@ -12,6 +12,7 @@ from atoll.client.channel import credentials
 from atoll.client.config import ClientConfig
 from atoll.client.errors import CallFailed
 from atoll.client.sync import Client
+from atoll.core.model.burst import ENDED
 from atoll.core.model.errors import DomainError
 
 Check = tuple[str, bool, str]
@@ -59,6 +60,7 @@ def _connection(config: ClientConfig) -> Iterator[Check]:
         yield from _submission(client)
         yield from _placement(client)
         yield from _reservation(client)
+        yield from _burst(client)
 
 
 def _submission(client: Client) -> Iterator[Check]:
@@ -94,6 +96,19 @@ def _reservation(client: Client) -> Iterator[Check]:
         yield "reservations", False, error.message
         return
     yield "reservations", True, f"next: {coming.name}" if coming else "nothing is booked"
+
+
+def _burst(client: Client) -> Iterator[Check]:
+    if not client.config.burst:
+        return  # as with reservations
+    try:
+        status = client.burst.status()
+    except (DomainError, CallFailed) as error:
+        yield "renting", False, error.message
+        return
+    live = sum(n for state, n in status.instances.items() if state not in ENDED)
+    told = f"{plural(live, 'instance')} rented" if status.leader else "nobody leads: none is ended"
+    yield "renting", bool(status.leader), told
 
 
 def _embedded() -> Iterable[Check]:
