@@ -23,8 +23,8 @@ def standing(found: Standing) -> pb.GetBurstStatusResponse:
         instances=found.instances,
         spend=spend(found.spend),
         last=None if found.last is None else decision_to_proto(found.last),
-        providers=[_provider(each) for each in found.status.providers],
-        next_at=found.status.next_at,
+        providers=[_provider(each) for each in found.providers],
+        next_at=found.next_at,
     )
 
 

@@ -207,7 +207,7 @@ class Candidate:
         telemetry.standing(await self._books.store.live_instances(), now=now)
         for desk in term.desks.values():
             telemetry.provider(desk)
-        await term.tell(now + self._settings.decide_period_s)
+        await term.tell(now, self._settings.decide_period_s)
 
 
 async def _taken(beat: Beat) -> bool:

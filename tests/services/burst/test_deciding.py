@@ -32,6 +32,7 @@ async def test_a_job_that_would_wait_long_gets_an_instance_that_is_then_ended() 
     assert "$1.00/h" in told.summary
     # The job has been and gone: nothing runs there, and nobody wants it.
     await world.want()
+    assert (await world.use.explainer.job(JobId(7))).summary.endswith("Instance 1 is READY.")
     await world.clock.advance(4 * 3600)
     assert await leader.decide() == ["drain"]
     assert (await world.row()).cause is EndCause.IDLE

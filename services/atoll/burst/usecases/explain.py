@@ -36,7 +36,8 @@ class Explainer:
         """The latest decision about a job, and what it could have now."""
         decisions = await self._store.decisions(job=number, limit=DEFAULT_MOST)
         want = next((each for each in await self._store.wants() if each.job == number), None)
-        told = [each for each in (_latest(decisions), await self._now(number, want)) if each]
+        now = await (self._now(want) if want else self._else(number, decisions))
+        told = [each for each in (_latest(decisions), now) if each]
         return Explanation(" ".join(told), tuple(decisions))
 
     async def instance(self, number: InstanceId) -> Explanation:
@@ -57,12 +58,18 @@ class Explainer:
         decisions = await self._store.decisions(limit=min(most or DEFAULT_MOST, MOST))
         return Explanation(_latest(decisions) or "Nothing has been decided yet.", tuple(decisions))
 
-    async def _now(self, number: JobId, want: Want | None) -> str:
-        if want is None:
-            return (
-                f"Job {number} does not wait for rented capacity now: it is not queued, or it or "
-                "its queue does not allow renting."
-            )
+    async def _else(self, number: JobId, decisions: Sequence[BurstDecision]) -> str:
+        """Of a job that does not want to rent now: what was rented for it, or why not."""
+        ids = decisions[0].instances if decisions else ()
+        rows = await self._store.instances(ids)
+        if rows:
+            return _sentence(", ".join(f"instance {n} is {row.state}" for n, row in rows.items()))
+        return (
+            f"Job {number} does not wait for rented capacity now: it is not queued, or it or "
+            "its queue does not allow renting."
+        )
+
+    async def _now(self, want: Want) -> str:
         policies = {each.queue: each for each in await self._store.policies()}
         now = self._books.clock.now()
         found = rented(want, await self._store.offers(), policies, now=now)

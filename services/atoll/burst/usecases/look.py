@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from atoll.burst.usecases.books import Books
-from atoll.burst.usecases.status import KEPT_AS, LeaderStatus, status_from_bytes
+from atoll.burst.usecases.desk import Health
+from atoll.burst.usecases.status import KEPT_AS, status_from_bytes
 from atoll.core.model.burst import Budget, BurstPolicy, Instance, Offer
 from atoll.core.model.burst_rules import refusal
 from atoll.core.model.burst_wants import BurstDecision
@@ -54,7 +55,9 @@ class Standing:
     instances: Mapping[str, int]
     spend: SpendView
     last: BurstDecision | None
-    status: LeaderStatus = field(default_factory=LeaderStatus)
+    providers: tuple[Health, ...]
+    """As the leader has told of them."""
+    next_at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +83,15 @@ class Looker:
         live = await self._store.live_instances()
         states = {each.queue: each for each in await self._store.budgets()}
         decisions = await self._store.decisions(limit=1)
+        status = status_from_bytes(await self._store.memory(KEPT_AS))
         return Standing(
             await self._who_leads() or "",
             policy,
             Counter(row.state.value for row in live),
             SpendView(states.get(None, BudgetState(None)), policy.budget),
             decisions[0] if decisions else None,
-            status_from_bytes(await self._store.memory(KEPT_AS)),
+            status.providers,
+            status.next_after(self._books.clock.now()),
         )
 
     async def offers(self, *, kind: str, queue: QueueName | None) -> list[Offer]:

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from atoll.burst.usecases import status
 from atoll.burst.usecases.books import Books
 from atoll.burst.usecases.desk import Desk
-from atoll.burst.usecases.status import status_to_bytes
+from atoll.burst.usecases.status import LeaderStatus, status_to_bytes
 from atoll.core.engine.burst.broker.clock import Jump, watched
 from atoll.core.engine.burst.broker.life import LifeTerms
 from atoll.core.engine.burst.broker.memory import Memory, memory_from_json
@@ -113,15 +113,15 @@ class Term:
             await self.write(lambda tx: tx.put_memory(KEPT_AS, content), quietly=True)
             self._kept = content
 
-    async def tell(self, next_at: float) -> None:
+    async def tell(self, now: float, every_s: float) -> None:
         """Write how providers are, for other replicas to tell: when that changed, or got old."""
         health = tuple(desk.health for desk in self.desks.values())
         said = tuple((each.name, each.reachable, each.message) for each in health)
-        if said == self._said and next_at < self._told_until:
+        if said == self._said and now < self._told_until:
             return
-        content = status_to_bytes(next_at, health)
+        content = status_to_bytes(LeaderStatus(now + every_s, every_s, health))
         await self.write(lambda tx: tx.put_memory(status.KEPT_AS, content), quietly=True)
-        self._said, self._told_until = said, next_at + TELL_EVERY_S
+        self._said, self._told_until = said, now + TELL_EVERY_S
 
     async def _find_out(self) -> None:
         """Whether somebody else leads; the rows tell what was done."""
