@@ -12,9 +12,9 @@ from tests.cli.conftest import Atoll
 from tests.client.world import World
 
 OFFERS = """\
-OFFER                         HAS       CPUS  MEMORY      $/H  $/DEVICE-H  MARKET     REGION  STARTS IN  TO BE HAD
-ec2/eu-1a/g5.12xlarge/spot    4 x A10G    48  192GiB    $2.10       $0.52  spot       eu-1           3m  yes
-process/here/small/on_demand  2 CPUs       2    1GiB  $0.0040     $0.0040  on demand  here           0s  not lately
+OFFER                         HAS       CPUS  MEMORY     $/H  $/DEVICE-H  MARKET     REGION  STARTS IN  TO BE HAD
+ec2/eu-1a/g5.12xlarge/spot    4 x A10G    48  192GiB   $2.10      $0.525  spot       eu-1           3m  yes
+process/here/small/on_demand  2 CPUs       2    1GiB  $0.004      $0.004  on demand  here           0s  not lately
 """  # noqa: E501 - as it is printed
 SET = (
     "queue nlp: may rent; $20.00 an hour, $3,000.00 a month; in eu-1; from ec2; spot only; "
@@ -101,7 +101,7 @@ def test_the_kill_switch_is_thrown_only_if_it_is_meant(atoll: Atoll, world: Worl
     assert "all that is rented will be drained" in unsure.err
     assert "add --yes" in unsure.err
     assert atoll("burst", "policy", "set", "--all", "--kill", "--yes").out.startswith(
-        "all queues: killed"
+        "all queues: switched off"
     )
     assert world.burst.policies[""].killed
     assert "switched off" in atoll("burst", "policy", "show", "--all").out

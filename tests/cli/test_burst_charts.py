@@ -123,7 +123,6 @@ QUEUE       NOW  THIS HOUR      OF                              THIS MONTH      
 nlp     $6.30/h      $5.00       -                                 $300.00          -
 vision  $0.00/h      $0.00       -                                   $0.00      $0.00
 
-Mon 30 15:00        $0.00                               │
 Mon 30 16:00       $20.00  █████████████████████████████│
 Mon 30 17:00        $5.00  ███████                      │
 █ spent in 1h, │ the budget of $20.00

@@ -62,7 +62,6 @@ class Rented:
             queue=request.queue,
             why=request.why or "asked for by hand",
             requested_at=1.0,
-            cause="NONE",
         )
         return number
 

@@ -31,7 +31,12 @@ def devices_of(offer: OfferInfo) -> str:
     """`4 x A10G`, `64 CPUs`."""
     if offer.kind:
         return f"{offer.devices} x {offer.kind}"
-    return f"{cpus_text(offer.cpu_milli)} CPUs"
+    return f"{cpus_text(offer.cpu_milli)} CPU{'' if offer.cpu_milli == 1000 else 's'}"
+
+
+def markets_text(policy: PolicyInfo) -> str:
+    """`spot`; `any` for both."""
+    return market_text(policy.markets[0]) if len(policy.markets) == 1 else "any"
 
 
 def queue_text(queue: str) -> str:
@@ -160,7 +165,7 @@ def instances(now: float) -> Listing[InstanceInfo]:
             Column("CLUSTER", lambda i: i.cluster or "-", wide=True),
             Column("AT PROVIDER", lambda i: i.provider_id or "-", wide=True),
             Column("BOOT", _boot, right=True, wide=True),
-            Column("ENDS FOR", lambda i: i.cause if i.cause != "NONE" else "-"),
+            Column("ENDS FOR", lambda i: i.cause or "-"),
             Column("WHY", lambda i: i.message or i.why or "-", wide=True),
         ),
         name=lambda i: str(i.id),
@@ -198,7 +203,7 @@ POLICIES: Final[Listing[PolicyInfo]] = Listing(
         Column("PER MONTH", lambda p: money_or(p.budget.per_month, "no bound"), right=True),
         Column("REGIONS", lambda p: " ".join(p.regions) or "any"),
         Column("PROVIDERS", lambda p: " ".join(p.providers) or "any"),
-        Column("MARKETS", lambda p: " and ".join(map(market_text, p.markets)) or "any"),
+        Column("MARKETS", markets_text),
         Column("MOST $/DEVICE-H", lambda p: money_or(p.most_price, "no bound"), right=True),
         Column("HOUR OF DELAY", lambda p: money_or(p.hour_of_delay or None), right=True),
         Column("ETAG", lambda p: str(p.etag), wide=True),

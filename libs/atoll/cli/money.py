@@ -8,7 +8,6 @@ from atoll.client.burst_reading import dollars
 from atoll.client.spec.quantities import micro_dollars
 
 NO_BOUND: Final = "none"
-_CENT: Final = Decimal("0.01")
 
 
 def amount(text: str, option: str) -> Decimal:
@@ -25,8 +24,10 @@ def bound(text: str, option: str) -> Decimal | None:
 
 
 def money(given: Decimal) -> str:
-    """`$1,234.50`; more digits for what is less than a cent."""
-    return f"${given:,.2f}" if not given or abs(given) >= _CENT else f"${given:.4f}"
+    """`$1,234.50`, `$0.012`: up to four digits of what is less than a dollar, at least two."""
+    if abs(given) >= 1:
+        return f"${given:,.2f}"
+    return f"${f'{given:.4f}'.rstrip('0'):0<4}"
 
 
 def money_or(given: Decimal | None, otherwise: str = "-") -> str:

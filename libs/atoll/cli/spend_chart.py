@@ -59,10 +59,11 @@ def bar(spent: Decimal, of: Decimal | None) -> str:
 
 
 def over_time(found: SpendHistory, width: int) -> Iterator[str]:
-    """A bar for each step, and where the budget of an hour ends."""
+    """A bar for each step from the first with spending on, and where the budget ends."""
     bound = step_budget(found)
     top = max([*found.spent, bound or Decimal(0)])
-    for number, spent in enumerate(found.spent):
+    first = next(n for n, spent in enumerate(found.spent) if spent)
+    for number, spent in enumerate(found.spent[first:], start=first):
         at = datetime.fromtimestamp(found.from_at + number * found.step_s, UTC)
         line = _line(spent, bound, top=top, width=width)
         yield f"{at:%a %d %H:%M} {money(spent):>12}  {line}".rstrip()

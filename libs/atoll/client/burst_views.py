@@ -61,7 +61,7 @@ class InstanceInfo:
     """0: something runs there."""
     ended_at: float
     cause: str
-    """Why it ended: `IDLE`, `BUDGET`, …; `NONE` while it lasts."""
+    """Why it ended: `IDLE`, `BUDGET`, …; empty while it lasts."""
     message: str
     spent: Decimal
     """Dollars so far."""

@@ -86,7 +86,7 @@ def set_(
         confirm(KILL if limits.kill else NO_KILL, yes=yes)
     with connection.client() as client:
         made = client.burst.set_policy(policy, fields)
-    may = "killed" if made.killed else "may rent" if made.allowed else "may not rent"
+    may = "switched off" if made.killed else "may rent" if made.allowed else "may not rent"
     print(f"{whose(made.queue)}: {may}; {'; '.join(policy_text(made))}")
     return exits.OK
 

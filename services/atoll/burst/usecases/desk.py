@@ -67,7 +67,7 @@ class Desk:
 
     def _answered(self) -> None:
         self._failures, self._open_at = 0, 0.0
-        self.health = Health(self.name, True, "answers", self._clock.now())
+        self.health = Health(self.name, True, "", self._clock.now())
 
     def _failed(self, why: str) -> None:
         self.errors += 1
