@@ -44,6 +44,10 @@ lock: $(STAMP) ## resolve the dependencies again into constraints.txt
 demo: setup ## run the whole control plane here and show a job's way through it
 	$(BIN)/python -m tools.demo
 
+.PHONY: demo-burst
+demo-burst: setup ## rent machines here for a load that outgrows its cluster, in three short days
+	$(BIN)/python -m tools.demo_burst
+
 .PHONY: up
 up: setup ## run the control plane until Ctrl-C
 	$(BIN)/atoll up --foreground

@@ -105,6 +105,16 @@ class BurstSettings(StoreSettings):
         le=7 * DAY_S,
         description="time for which what is rented by forecast is meant to be of use",
     )
+    instance_end_s: float = Field(
+        default=300.0,
+        gt=0,
+        le=DAY_S,
+        description="what ending a machine takes until nothing is paid for it any more; keeping an "
+        "idle one is weighed against it",
+    )
+    least_keep_s: float = Field(
+        default=60.0, ge=0, le=DAY_S, description="time for which an idle machine is kept at least"
+    )
     late_s: float = Field(
         default=0.0,
         ge=0,
@@ -156,6 +166,8 @@ class BurstSettings(StoreSettings):
         )
         options = Options(
             commitment_s=self.commitment_s,
+            end_s=self.instance_end_s,
+            least_keep_s=self.least_keep_s,
             drain_s=self.instance_drain_s,
             grace_s=self.instance_grace_s,
             loop_s=self.decide_period_s,

@@ -6,6 +6,7 @@ clusters:
     cluster:                       # as the agent takes it; or the path of a file with it,
       nodes: [...]                 # relative to this one
     settings: {sim_speed: 10}      # any other setting of the agent
+burst: {policy_per_hour: 1.0}      # any setting of the broker
 """
 
 from pathlib import Path
@@ -50,6 +51,8 @@ class Clusters(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     clusters: tuple[Cluster, ...] = ()
+    burst: dict[str, Any] = {}
+    """Further settings of the broker by name, such as providers and policy_per_hour."""
 
     @model_validator(mode="after")
     def _names_are_distinct(self) -> Self:
@@ -63,7 +66,7 @@ class Clusters(BaseModel):
         """This machine first, unless a cluster has its name already."""
         if any(cluster.name == LOCAL for cluster in self.clusters):
             return self
-        return Clusters(clusters=(Cluster(name=LOCAL), *self.clusters))
+        return self.model_copy(update={"clusters": (Cluster(name=LOCAL), *self.clusters)})
 
 
 def read_clusters(path: Path) -> Clusters:
@@ -78,7 +81,8 @@ def read_clusters(path: Path) -> Clusters:
     except ValidationError as error:
         raise InvalidInput(tuple(_violations(path, error))) from None
     folder = path.absolute().parent
-    return Clusters(clusters=tuple(cluster.below(folder) for cluster in read.clusters))
+    below = tuple(cluster.below(folder) for cluster in read.clusters)
+    return read.model_copy(update={"clusters": below})
 
 
 def write_clusters(path: Path, clusters: Clusters) -> None:

@@ -19,6 +19,7 @@ SERVERS: Final = ("postgres", "etcd", "valkey")
 SERVICES: Final = ("submission", "placement", "dispatch", "reservation")
 BROKER: Final = "burst"
 """It is told where dispatch is, and so started after the services."""
+PROCESS: Final = "process"
 DOLLARS_PER_HOUR: Final = 0.25
 """What may be "spent" on machines that are rented here: nobody is to fill his own with agents."""
 COMPILED_WITHIN_S: Final = 300.0
@@ -40,17 +41,28 @@ def service(name: str, layout: Layout, ports: PortBook, *, stores: Stores) -> Se
 
 
 def broker(
-    layout: Layout, ports: PortBook, *, stores: Stores, dispatch: str, supervisor: int
+    layout: Layout,
+    ports: PortBook,
+    *,
+    stores: Stores,
+    dispatch: str,
+    supervisor: int,
+    given: Mapping[str, Any],
 ) -> Service:
     """The service that rents; what it rents are agents here, which end with the supervisor."""
+    providers = given.get("providers", {"process": {}})
     settings = {
-        "providers": {"process": {"ends_with": supervisor}},
+        "providers": {
+            name: {**own, "ends_with": supervisor} if own.get("type", name) == PROCESS else own
+            for name, own in providers.items()
+        },
         "join_secret": _join_secret(layout),
         "data_dir": str(layout.rented),
         "deployment": layout.name,
         "dispatch": [dispatch],
         "policy_allowed": True,
         "policy_per_hour": DOLLARS_PER_HOUR,
+        **{name: text for name, text in given.items() if name != "providers"},
     }
     return _replica(BROKER, layout, ports, stores=stores, settings=settings)
 

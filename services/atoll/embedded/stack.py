@@ -85,6 +85,7 @@ class Stack:
             stores=stores,
             dispatch=self._board.view("dispatch").address,
             supervisor=os.getpid(),
+            given=self._clusters.burst,
         )
         return ServicePart(recipes.BROKER, self._layout.log(recipes.BROKER), make)
 
