@@ -19,7 +19,7 @@ def rising(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     levels = {0.05: -8, 0.25: -3, 0.5: 0, 0.75: 3, 0.95: 8}
     world.burst.series = [
         pb.Series(
-            kind="H100", from_at=EVENING - 12 * 3600, step_s=3600,
+            kind="H100", from_at=EVENING - 11 * 3600, step_s=3600,
             actual=[float(n) for n in range(12)],
             quantiles=[
                 pb.Quantile(level=level, values=[max(0, 12 + n + off) for n in range(12)])

@@ -126,7 +126,7 @@ def test_forecasts_spending_and_reasons_are_read(both: Both, world: World) -> No
     )
     (series,) = both.do(both.client.burst.forecast(horizon_s=3600, past_s=180))
     assert [each.level for each in series.quantiles] == [0.05, 0.5]
-    assert (series.now_at, series.capacity) == (1180.0, (4.0, 4.0))
+    assert (series.now_at, series.capacity) == (1120.0, (4.0, 4.0))
     spend = both.do(both.client.burst.spend("nlp", step_s=3600))
     assert spend.spent == (Decimal(0), Decimal("0.25"))
     assert spend.queues[0].month == Decimal("0.000005")

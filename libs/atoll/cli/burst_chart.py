@@ -133,7 +133,7 @@ def _marks(series: ForecastInfo, cells: Cells, decisions: Iterable[BurstDecision
     past = len(cells.actual)
     line = [" "] * (past + 1)
     for each in decisions:
-        column = min(past, past - math.ceil((series.now_at - each.at) / cells.step_s))
+        column = min(past, past - 1 - math.floor((series.now_at - each.at) / cells.step_s))
         if each.action in MARKS and each.kind in ("", series.kind) and column >= 0:
             line[column] = MARKS[each.action]
     return "".join(line)

@@ -36,10 +36,9 @@ def draw_forecast(
 
 
 def _past(axis: Any, series: ForecastInfo) -> None:
-    times = [time_of(series.from_at + n * series.step_s) for n in range(len(series.actual) + 1)]
-    values = [*series.actual, *series.actual[-1:]]
-    if values:
-        axis.step(times, values, where="post", color=PAST, lw=1.4, label="in use or wanted")
+    times = [time_of(series.from_at + n * series.step_s) for n in range(len(series.actual))]
+    if times:
+        axis.plot(times, series.actual, color=PAST, lw=1.4, label="in use or wanted")
     axis.axvline(time_of(series.now_at), color=NOW, lw=0.8, ls=":")
 
 

@@ -198,7 +198,7 @@ class ForecastInfo:
     from_at: float
     step_s: float
     actual: tuple[float, ...]
-    """Up to now."""
+    """Up to now, which the last one is at."""
     quantiles: tuple[QuantileInfo, ...]
     """By level."""
     capacity: tuple[float, ...]
@@ -213,5 +213,5 @@ class ForecastInfo:
 
     @property
     def now_at(self) -> float:
-        """Where the past ends."""
-        return self.from_at + len(self.actual) * self.step_s
+        """When the last value of the past was."""
+        return self.from_at + max(0, len(self.actual) - 1) * self.step_s
