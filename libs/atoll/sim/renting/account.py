@@ -10,18 +10,24 @@ from atoll.core.model.burst import MICROS, Market
 from atoll.sim.renting.machines import by_hour, cost_of
 from atoll.sim.renting.play import Played
 from atoll.sim.renting.setting import OURS, PEERS
+from atoll.sim.renting.world import RESTART_S
 
 LATE: Final = 0.95
 CENT: Final = 0.01
 
 
 def numbers_of(played: Played, per_hour: int) -> dict[str, Any]:
-    """Dollars, seconds, parts. `above_budget`: hours in which more was spent, and breaches."""
+    """Dollars, seconds, parts. `above_budget`: hours in which more was spent, and breaches.
+
+    `wait`: from submit to the first start; `queued`: in the line in all, after stops too; `delay`:
+    with what is done again after stops.
+    """
     machines = list(played.machines)
     paid_s = sum(each.paid_s(each.ended_at) * each.offer.devices for each in machines)
     used_s = sum(each.used_s for each in machines)
     spot = [each for each in machines if each.offer.market is Market.SPOT]
     hours = by_hour(machines)
+    delay_s = float(played.queued_s.mean()) + RESTART_S * played.stopped / len(played.queued_s)
     above = sum(spent > per_hour / MICROS + CENT for spent in hours.values())
     return {
         "cost": round(cost_of(machines), 2),
@@ -29,6 +35,7 @@ def numbers_of(played: Played, per_hour: int) -> dict[str, Any]:
         "p95_wait_s": round(float(np.quantile(played.waited_s, LATE)), 1),
         "mean_queued_s": round(float(played.queued_s.mean()), 1),
         "p95_queued_s": round(float(np.quantile(played.queued_s, LATE)), 1),
+        "mean_delay_s": round(delay_s, 1),
         "used": round(used_s / paid_s, 4) if paid_s else 0.0,
         "instances": len(machines),
         "spot": round(len(spot) / len(machines), 4) if machines else 0.0,
