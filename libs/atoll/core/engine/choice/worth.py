@@ -47,6 +47,8 @@ def in_words(seconds: float) -> str:
 
 
 def dollars(micros: int) -> str:
-    """`$3.10`; more digits for what is less than a cent."""
+    """`$3.10`, `$0.012`: up to four digits of what is less than a dollar, at least two."""
     amount = micros / MICROS
-    return f"${amount:.2f}" if not micros or abs(amount) >= 0.01 else f"${amount:.4f}"
+    if abs(amount) >= 1:
+        return f"${amount:.2f}"
+    return f"${f'{amount:.4f}'.rstrip('0'):0<4}"
