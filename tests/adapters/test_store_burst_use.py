@@ -77,6 +77,14 @@ async def test_demand_tells_what_runs_waits_and_has_ended(world: StoreWorld) -> 
     assert [row.job for row in later] == [running.id, waiting.id, held.id]
 
 
+async def test_demand_tells_for_whom_and_until_when_a_job_waits(world: StoreWorld) -> None:
+    (first,) = await submit(world.store)
+    later = replace(first.spec, depends_on=(first.id,), begin_at=4e9)
+    await submit(world.store, spec=later)
+    _, second = await world.store.burst.demand(since=0.0)
+    assert (second.waits, second.after, second.begin_at) == (True, (first.id,), 4e9)
+
+
 async def test_submission_is_told_what_some_queue_may_rent(world: StoreWorld) -> None:
     cheap, dear = offer(instance_type="cheap"), offer(instance_type="dear", price=90 * DOLLAR)
     async with world.store.burst.begin() as tx:

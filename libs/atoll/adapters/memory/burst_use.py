@@ -75,6 +75,8 @@ def _row(tables: Tables, job: Job, now: float) -> DemandRow:
         limit_s=request.terms.time_limit_s,
         waits=waiting and later,
         cluster=job.cluster or NO_CLUSTER,
+        after=job.spec.depends_on,
+        begin_at=job.spec.begin_at,
     )
 
 

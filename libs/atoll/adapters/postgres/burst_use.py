@@ -32,7 +32,7 @@ GROUP BY n.cluster, d.kind ORDER BY n.cluster, d.kind
 """
 DEMANDED: Final = """
 SELECT j.id, j.queue, j.shape, j.submitted_at, j.started_at, j.ended_at, j.attempt,
-    coalesce(j.cluster, '') AS cluster,
+    coalesce(j.cluster, '') AS cluster, j.depends_on, j.begin_at,
     j.outcome IS NULL AND j.started_at = 0
         AND (j.depends_on <> '{}' OR j.state = 'HELD' OR j.begin_at > extract(epoch FROM now()))
         AS waits
@@ -110,4 +110,6 @@ def _demand(row: Record, held: Held) -> DemandRow:
         limit_s=request.terms.time_limit_s,
         waits=row["waits"],
         cluster=ClusterName(row["cluster"]),
+        after=tuple(map(JobId, row["depends_on"])),
+        begin_at=row["begin_at"],
     )

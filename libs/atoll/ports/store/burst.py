@@ -115,6 +115,10 @@ class DemandRow:
     """It is not to start before others end."""
     cluster: ClusterName = NO_CLUSTER
     """Where it runs, or ran last."""
+    after: tuple[JobId, ...] = ()
+    """Jobs that have to end first."""
+    begin_at: float = 0.0
+    """Not before; 0: at once."""
 
 
 class BurstTx(Protocol):

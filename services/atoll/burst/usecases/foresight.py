@@ -10,6 +10,7 @@ from atoll.burst.forecasting.storage import packed, unpacked
 from atoll.burst.usecases import series as shown
 from atoll.burst.usecases.booked import Bookings, Windows, no_bookings, windows_of
 from atoll.burst.usecases.demand import ALL, DemandRows, demand_at, shares
+from atoll.burst.usecases.dependents import dependents, together
 from atoll.burst.usecases.outlook import SEED, futures, series_of
 from atoll.burst.usecases.series import Series, series_to_bytes
 from atoll.burst.usecases.term import Term
@@ -38,7 +39,7 @@ class Known:
     """Devices by kind, without what is rented."""
     policies: Policies
     windows: Windows = field(default_factory=dict)
-    """Of bookings to come."""
+    """Of bookings to come, and of jobs that wait for others."""
 
 
 @dataclass(slots=True)
@@ -82,7 +83,8 @@ class Foresight:
         store = self.term.books.store
         now = await self.term.now()
         await self._rows.follow(store, now=now)
-        windows = windows_of(await self.bookings(), now=now)
+        booked = windows_of(await self.bookings(), now=now)
+        windows = together(booked, dependents(self._rows.rows, now=now))
         return Known(
             now,
             {**{key: [] for key in windows}, **self._rows.by_key()},
