@@ -4,11 +4,14 @@ from pathlib import Path
 
 import pytest
 import yaml
+from pydantic import SecretStr
 
 from atoll.agent.simcluster.description import read_cluster
+from atoll.burst.settings import BurstSettings
 from atoll.core.model.errors import InvalidInput
 from atoll.embedded.bring_up import clusters_file
 from atoll.embedded.clusters import Cluster, Clusters, read_clusters, write_clusters
+from tools.demo_burst_load import clusters as demo_clusters
 
 EXAMPLES = Path(__file__).parents[3] / "deploy" / "clusters"
 
@@ -32,6 +35,24 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     ).with_local()
     write_clusters(tmp_path / "clusters.yaml", clusters)
     assert read_clusters(tmp_path / "clusters.yaml") == clusters
+
+
+def test_settings_of_the_broker_are_kept(tmp_path: Path) -> None:
+    file = tmp_path / "clusters.yaml"
+    file.write_text("burst: {policy_per_hour: 2.5, providers: {process: {lead_s: 1}}}")
+    write_clusters(file, read_clusters(file).with_local())
+    given = {"policy_per_hour": 2.5, "providers": {"process": {"lead_s": 1}}}
+    assert read_clusters(file).burst == given
+
+
+def test_the_demos_broker_understands_what_it_is_told() -> None:
+    given = Clusters.model_validate(demo_clusters()).burst
+    settings = BurstSettings(
+        dsn=SecretStr("postgresql:///x"), join_secret=SecretStr("s" * 16), **given
+    )
+    assert settings.providers["process"]["zones"]["attic"]["boots"] is False
+    assert settings.terms.options.end_s == given["instance_end_s"]
+    assert settings.terms.options.least_keep_s == given["least_keep_s"]
 
 
 def test_a_description_is_found_beside_the_file(tmp_path: Path) -> None:
