@@ -98,7 +98,7 @@ class Options:
     for longer than this; 0: it stays where it is."""
     late_s: float = 0.0
     """A job that starts later than this after it was submitted is late; 0: that is no matter."""
-    late_share: float = 0.04
+    late_share: float = 0.025
     """Of the jobs so many may be late: those that are dearest to rent for."""
     egress: Mapping[str, int] = field(default_factory=dict)
     """By region: what moving a job's data there and back costs."""
