@@ -26,6 +26,9 @@ STEPS = [
 async def test_the_same_ids_are_in_spans_and_logs_of_every_service(stack: Stack) -> None:
     stack.env["ATOLL_LOG_LEVEL"] = "debug"
     await stack.start(reservations=1)
+    broker = stack.add_broker({"simulated": {}})
+    broker.start()
+    await broker.wait_ready()
     async with stack.client() as client:
         one = await client.submit(job("traced"))
         await quiet(stack, [one.id])

@@ -34,6 +34,9 @@ from atoll.runtime.process import Process, run
 from atoll.runtime.rpc.server import Add
 
 SERVICE = "burst"
+LED_WITHIN_S = 15.0
+"""A replica that has seen nobody lead for so long is ready all the same."""
+LOOK_S = 0.1
 GRPC_SERVICE = "atoll.api.burst.v1.BurstService"
 
 
@@ -74,6 +77,8 @@ async def serve(process: Process[BurstSettings]) -> None:
     )
     process.exits.push_async_callback(built.close)
     server = process.server_for(built.services())
+    led = asyncio.Event()
+    process.readiness = lambda: server.serving and led.is_set()
     await server.start()
     # Before it may lead: nobody waits for a compiler, or for a library, while a lease runs.
     await asyncio.to_thread(warm)
@@ -89,6 +94,9 @@ async def serve(process: Process[BurstSettings]) -> None:
     for name, loop in built.loops().items():
         _ = process.supervisor.start(name, loop)
     term = process.supervisor.start("election", lambda: built.candidate.stand(election))
+    _ = process.supervisor.start(
+        "first leader", lambda: _first_leader(who_leads, process.clock, led)
+    )
     registration = await registry.register(
         SERVICE, process.instance, address=server.advertised, ttl_s=settings.registry_ttl_s
     )
@@ -99,6 +107,17 @@ async def serve(process: Process[BurstSettings]) -> None:
     await asyncio.wait([term])
     await server.drain()
     await process.supervisor.close()
+
+
+async def _first_leader(who_leads: WhoLeads, clock: Clock, led: asyncio.Event) -> None:
+    """Be ready once somebody leads, for whoever comes then is told what is rented.
+
+    Without etcd nobody does for a while: what is written can be read all the same.
+    """
+    until = clock.monotonic() + LED_WITHIN_S
+    while clock.monotonic() < until and await who_leads() is None:
+        await clock.sleep(LOOK_S)
+    led.set()
 
 
 def warm() -> None:
