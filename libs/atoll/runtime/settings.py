@@ -133,6 +133,21 @@ class StoreSettings(ServiceSettings):
     etcd_key: Path | None = Field(default=None, description="PEM private key for etcd_cert")
 
 
+class LoopSettings(StoreSettings):
+    """What services can be told of which one replica leads a loop, and all answer."""
+
+    pool_size: int = Field(default=8, ge=2, le=200, description="connections to PostgreSQL")
+    election_ttl_s: float = Field(
+        default=5.0, ge=2, le=60, description="lease of the loop's leader, seconds"
+    )
+    registry_ttl_s: float = Field(
+        default=10.0,
+        ge=2,
+        le=600,
+        description="time after which a dead replica leaves the registry",
+    )
+
+
 def exposed_addresses(settings: ServiceSettings) -> Iterator[str]:
     """`field=address` of what others can reach without TLS."""
     if not settings.tls:

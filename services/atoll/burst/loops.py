@@ -31,7 +31,7 @@ from atoll.ports.store.common import Contended, StoreUnavailable, UnknownOutcome
 from atoll.ports.streams import Hints
 from atoll.ports.topics import BURST
 from atoll.runtime import logs
-from atoll.runtime.terms import RETRY, LeadershipLost, repeat, until_lost
+from atoll.runtime.terms import repeat, stand, until_lost
 
 log = logs.logger(__name__)
 
@@ -88,28 +88,18 @@ class Candidate:
 
     async def stand(self, election: Election) -> None:
         """Campaign, lead, step down, and again."""
-        refused = 0
-        while True:
-            leadership = await election.campaign()
-            log.info("elected", epoch=str(leadership.epoch))
-            led = False
-            try:
-                await self._lead(leadership)
-            except* (StaleEpoch, LeadershipLost) as why:
-                log.warning("stepping down", why=str(why.exceptions[0]))
-            finally:
-                led, self.term = self.term is not None, None
-                telemetry.stands_by()
-                await leadership.resign()
-            refused = 0 if led else refused + 1
-            if refused:
-                # etcd was wiped or restored: every election ends like this one for a while.
-                await self._clock.sleep(RETRY.wait_s(refused, 0.0))
+        await stand(election, self._lead, ended=self._ended, clock=self._clock)
 
     async def close(self) -> None:
         """Let providers go."""
         for provider in self._providers.values():
             await provider.close()
+
+    def _ended(self) -> bool:
+        """Stand by again; whether this replica led."""
+        led, self.term = self.term is not None, None
+        telemetry.stands_by()
+        return led
 
     async def _lead(self, leadership: Leadership) -> None:
         fence = await self._books.store.take_over(leadership.epoch)

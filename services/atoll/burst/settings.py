@@ -10,28 +10,18 @@ from atoll.core.engine.burst.broker.ground import Options
 from atoll.core.engine.burst.broker.life import LifeTerms
 from atoll.core.model.burst import MICROS, Budget, BurstPolicy
 from atoll.core.model.ids import ShardId
-from atoll.runtime.settings import Listen, Names, StoreSettings
+from atoll.runtime.settings import Listen, LoopSettings, Names
 
 DAY_S = 86_400.0
 SHORTEST_SECRET = 16
 
 
-class BurstSettings(StoreSettings):
+class BurstSettings(LoopSettings):
     """Settings of one replica of the burst service. Money: dollars."""
 
     listen: Listen = Field(default="127.0.0.1:7078", description="address of the gRPC server")
     metrics_listen: Listen = Field(
         default="127.0.0.1:7079", description="address of /metrics, /healthz and /readyz over HTTP"
-    )
-    pool_size: int = Field(default=8, ge=2, le=200, description="connections to PostgreSQL")
-    election_ttl_s: float = Field(
-        default=5.0, ge=2, le=60, description="lease of the loop's leader, seconds"
-    )
-    registry_ttl_s: float = Field(
-        default=10.0,
-        ge=2,
-        le=600,
-        description="time after which a dead replica leaves the registry",
     )
     providers: dict[str, dict[str, Any]] = Field(
         default={},

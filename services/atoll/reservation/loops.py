@@ -18,7 +18,7 @@ from atoll.reservation.usecases.deeds import Done
 from atoll.reservation.usecases.ground import Ground
 from atoll.reservation.usecases.keeper import Term
 from atoll.runtime import logs
-from atoll.runtime.terms import RETRY, LeadershipLost, repeat, until_lost
+from atoll.runtime.terms import RETRY, LeadershipLost, repeat, stand, until_lost
 
 log = logs.logger(__name__)
 
@@ -67,23 +67,13 @@ class Candidate:
 
     async def stand(self, election: Election) -> None:
         """Campaign, lead, step down, and again."""
-        refused = 0
-        while True:
-            leadership = await election.campaign()
-            log.info("elected", epoch=str(leadership.epoch))
-            led = False
-            try:
-                await self._lead(leadership)
-            except* (StaleEpoch, LeadershipLost) as why:
-                log.warning("stepping down", why=str(why.exceptions[0]))
-            finally:
-                led, self.term = self.term is not None, None
-                telemetry.stands_by()
-                await leadership.resign()
-            refused = 0 if led else refused + 1
-            if refused:
-                # etcd was wiped or restored: every election ends like this one for a while.
-                await self._clock.sleep(RETRY.wait_s(refused, 0.0))
+        await stand(election, self._lead, ended=self._ended, clock=self._clock)
+
+    def _ended(self) -> bool:
+        """Stand by again; whether this replica led."""
+        led, self.term = self.term is not None, None
+        telemetry.stands_by()
+        return led
 
     async def _lead(self, leadership: Leadership) -> None:
         settings = self._settings

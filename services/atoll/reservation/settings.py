@@ -3,27 +3,17 @@
 from pydantic import Field
 
 from atoll.ports.store.bookings import BookingRetention
-from atoll.runtime.settings import Listen, StoreSettings
+from atoll.runtime.settings import Listen, LoopSettings
 
 DAY_S = 86_400.0
 
 
-class ReservationSettings(StoreSettings):
+class ReservationSettings(LoopSettings):
     """Settings of one replica of the reservation service."""
 
     listen: Listen = Field(default="127.0.0.1:7076", description="address of the gRPC server")
     metrics_listen: Listen = Field(
         default="127.0.0.1:7077", description="address of /metrics, /healthz and /readyz over HTTP"
-    )
-    pool_size: int = Field(default=8, ge=2, le=200, description="connections to PostgreSQL")
-    election_ttl_s: float = Field(
-        default=5.0, ge=2, le=60, description="lease of the loop's leader, seconds"
-    )
-    registry_ttl_s: float = Field(
-        default=10.0,
-        ge=2,
-        le=600,
-        description="time after which a dead replica leaves the registry",
     )
     horizon_s: float = Field(
         default=90 * DAY_S,
