@@ -40,10 +40,10 @@ class _Asked:
     def column(self, view: ClassView, shape: int, step: int) -> int:
         """Place of a shape's column among those that are wanted; of a step's clusters alone."""
         value = self._masks.snapshot.task_shape(shape)
-        key = (shape, self._masks.key(view.request, value, view.queue), step)
+        place, mask = self._masks.keyed(view.request, value, view.queue)
+        key = (shape, place, step)
         if key not in self.columns:
             self.columns[key] = len(self.wanted)
-            mask = self._masks.allowed(view.request, value, view.queue)
             if step != EVERYWHERE:
                 mask = self._masks.narrowed(mask, step)
             self.wanted.append(Wanted(value, shape, mask))

@@ -53,9 +53,13 @@ class Masks:
         """A job was placed on some rows: others may have to keep away from them."""
         self._apart.note(request, rows)
 
-    def key(self, request: GangRequest, shape: TaskShape, queue: QueueName = NO_QUEUE) -> Key:
-        """Equal for requests and shapes that may go to the same nodes."""
-        return (*self._filters(request, shape), self._closing(request, queue))
+    def keyed(
+        self, request: GangRequest, shape: TaskShape, queue: QueueName
+    ) -> tuple[Key, NDArray[np.bool_]]:
+        """What `allowed` says, with a key that is equal where it says the same."""
+        filters, who = self._filters(request, shape), claimant(queue, request)
+        key = (filters, self.bookings.number(who))
+        return key, self._apart.narrow(request, self._mask(request, shape, who, key=key))
 
     def refusals(
         self, request: GangRequest, shape: TaskShape, queue: QueueName = NO_QUEUE
@@ -143,6 +147,8 @@ class Masks:
 
     def quick(self, view: ClassView) -> list[int]:
         """Steps in which a class is tried before it is tried everywhere; mostly there are none."""
+        if not self._steps:
+            return []
         each = enumerate(self._steps)
         return [number for number, step in each if minds(view, step, self.policies)]
 
@@ -171,17 +177,28 @@ class Masks:
     def _allowed(
         self, request: GangRequest, shape: TaskShape, who: Claimant | None
     ) -> NDArray[np.bool_]:
-        filters = self._filters(request, shape)
         closing = self.bookings.number(who) if who is not None else OPEN
-        key = (filters, closing)
-        if key not in self._masks:
-            mask = self._filtered(request, shape, filters) == MAY_GO
+        key = (self._filters(request, shape), closing)
+        return self._apart.narrow(request, self._mask(request, shape, who, key=key))
+
+    def _mask(
+        self,
+        request: GangRequest,
+        shape: TaskShape,
+        who: Claimant | None,
+        *,
+        key: tuple[Key, int],
+    ) -> NDArray[np.bool_]:
+        known = self._masks.get(key)
+        if known is None:
+            filters, closing = key
+            known = self._filtered(request, shape, filters) == MAY_GO
             if who is not None and closing != OPEN:
-                mask &= ~self.bookings.closed(who)
+                known &= ~self.bookings.closed(who)
             if self.snapshot.rentals:
-                mask &= ~self.snapshot.rentals.rows
-            self._masks[key] = mask
-        return self._apart.narrow(request, self._masks[key])
+                known &= ~self.snapshot.rentals.rows
+            self._masks[key] = known
+        return known
 
     def _closed_rentals(
         self, request: GangRequest, queue: QueueName, codes: NDArray[np.int8]
