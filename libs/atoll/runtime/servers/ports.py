@@ -11,7 +11,9 @@ LOOPBACK: Final = "127.0.0.1"
 FIRST_PORT: Final = 15_000
 EPHEMERAL_RANGE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
-_offsets = count(os.getpid() * 37)
+# Processes that were started together begin far apart (the golden section of the range), or one
+# would come by the ports of another just while its servers are started again.
+_offsets = count(os.getpid() * 10_981)
 
 
 def free_ports(number: int) -> tuple[int, ...]:
