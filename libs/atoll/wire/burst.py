@@ -8,13 +8,12 @@ from atoll.core.model.burst import (
     BurstPolicy,
     EndCause,
     Instance,
-    InstanceId,
     InstanceState,
     Market,
     Offer,
 )
 from atoll.core.model.burst_wants import BurstDecision
-from atoll.core.model.ids import ClusterName, JobId, QueueName
+from atoll.core.model.ids import QueueName
 from atoll.wire.enums import inverse, known, to_numbers
 
 _MARKETS: Final = to_numbers(Market, pb.Market, prefix="MARKET_")
@@ -47,24 +46,6 @@ def offer_to_proto(offer: Offer) -> pb.Offer:
     )
 
 
-def offer_from_proto(proto: pb.Offer) -> Offer:
-    """The same back, as far as it travels; raises WireError."""
-    return Offer(
-        provider=proto.provider,
-        zone=proto.zone,
-        region=proto.region,
-        instance_type=proto.instance_type,
-        market=market_from_proto(proto.market),
-        cpu_milli=proto.cpu_milli,
-        memory_bytes=proto.memory_bytes,
-        kind=proto.kind,
-        devices=proto.devices,
-        price=proto.price,
-        lead_s=proto.lead_s,
-        available=proto.available,
-    )
-
-
 def market_from_proto(number: pb.Market.ValueType) -> Market:
     """How an instance is paid for; raises WireError for one that this version does not know."""
     return known(_MARKETS_BACK, number, what="market")
@@ -89,30 +70,6 @@ def instance_to_proto(row: Instance) -> pb.Instance:
         cause="" if row.cause is EndCause.NONE else row.cause.value,
         message=row.message,
         spent=row.spent,
-    )
-
-
-def instance_from_proto(proto: pb.Instance) -> Instance:
-    """The same back, as far as it travels; raises WireError."""
-    cause = proto.cause if proto.cause in EndCause.__members__ else EndCause.NONE
-    return Instance(
-        InstanceId(proto.id),
-        "",
-        offer_from_proto(proto.offer),
-        known(_STATES_BACK, proto.state, what="instance state"),
-        proto.requested_at,
-        queue=queue_from_proto(proto.queue),
-        jobs=tuple(JobId(number) for number in proto.jobs),
-        why=proto.why,
-        provider_id=proto.provider_id,
-        cluster=ClusterName(proto.cluster),
-        created_at=proto.created_at,
-        ready_at=proto.ready_at,
-        idle_since=proto.idle_since,
-        ended_at=proto.ended_at,
-        cause=EndCause(cause),
-        message=proto.message,
-        spent=proto.spent,
     )
 
 
@@ -174,19 +131,4 @@ def decision_to_proto(decision: BurstDecision) -> pb.Decision:
         why=decision.why,
         terms=dict(decision.terms),
         instances=decision.instances,
-    )
-
-
-def decision_from_proto(proto: pb.Decision) -> BurstDecision:
-    """The same back, as far as it travels."""
-    return BurstDecision(
-        at=proto.at,
-        action=proto.action,
-        why=proto.why,
-        kind=proto.kind,
-        devices=proto.devices,
-        offer=proto.offer,
-        job=JobId(proto.job_id) if proto.job_id else None,
-        terms=tuple(sorted(proto.terms.items())),
-        instances=tuple(InstanceId(number) for number in proto.instances),
     )
