@@ -29,7 +29,7 @@ from atoll.adapters.postgres.burst_sql import (
     SET_REQUEST,
     UPDATE_INSTANCES,
 )
-from atoll.adapters.postgres.inventories import add_node
+from atoll.adapters.postgres.inventories import add_nodes
 from atoll.adapters.postgres.live import LiveRowsTx
 from atoll.adapters.postgres.sql import Sql
 from atoll.core.model.burst import BurstPolicy, Instance, InstanceId, Offer, cluster_of, node_of
@@ -162,10 +162,9 @@ class PostgresBurstTx:
         await self._rows.changed(changes)
 
     async def _note_new(self, made: Sequence[Instance]) -> None:
-        nodes = [
-            await add_node(self._sql, each.cluster, node_of(each.offer, each.cluster))
-            for each in made
-        ]
+        nodes = await add_nodes(
+            self._sql, [(each.cluster, node_of(each.offer, each.cluster)) for each in made]
+        )
         await self.changed([
             Change(ChangeKind.INSTANCES, ids=tuple(each.id for each in made)),
             Change(ChangeKind.CLUSTERS, names=tuple(each.cluster for each in made)),

@@ -30,12 +30,12 @@ PUT: Final = """
 INSERT INTO nodes AS n (
     cluster, inventory_number, name, inventory, up, cpu_milli, memory_bytes, kinds, broken, devices
 )
-SELECT $1, $2, u.name, u.inventory, u.up, u.cpu_milli, u.memory_bytes, u.kinds::text[],
+SELECT u.cluster, $2, u.name, u.inventory, u.up, u.cpu_milli, u.memory_bytes, u.kinds::text[],
     u.broken::integer[], u.devices::jsonb
 FROM unnest(
-    $3::text[], $4::bytea[], $5::boolean[], $6::bigint[], $7::bigint[], $8::text[], $9::text[],
-    $10::text[]
-) AS u(name, inventory, up, cpu_milli, memory_bytes, kinds, broken, devices)
+    $1::text[], $3::text[], $4::bytea[], $5::boolean[], $6::bigint[], $7::bigint[], $8::text[],
+    $9::text[], $10::text[]
+) AS u(cluster, name, inventory, up, cpu_milli, memory_bytes, kinds, broken, devices)
 ON CONFLICT (cluster, name) DO UPDATE SET inventory_number = excluded.inventory_number,
     inventory = excluded.inventory, up = excluded.up, cpu_milli = excluded.cpu_milli,
     memory_bytes = excluded.memory_bytes, kinds = excluded.kinds, broken = excluded.broken,
@@ -77,10 +77,11 @@ async def put_inventory(sql: Sql, delta: InventoryDelta) -> bool:
     return True
 
 
-async def add_node(sql: Sql, cluster: ClusterName, node: NodeInventory) -> int:
-    """A node that no agent has spoken of; its number."""
-    (row,) = await sql.rows(PUT, cluster, 0, *([value] for value in _values(node)))
-    return int(row["id"])
+async def add_nodes(sql: Sql, nodes: Sequence[tuple[ClusterName, NodeInventory]]) -> list[int]:
+    """Nodes that no agent has spoken of; their numbers."""
+    columns = zip(*(_values(node) for _, node in nodes), strict=True)
+    clusters = [cluster for cluster, _ in nodes]
+    return [row["id"] for row in await sql.rows(PUT, clusters, 0, *map(list, columns))]
 
 
 async def _known(sql: Sql, delta: InventoryDelta) -> dict[str, Record]:
@@ -106,7 +107,7 @@ async def _put(sql: Sql, delta: InventoryDelta, nodes: Sequence[NodeInventory]) 
     if not nodes:
         return []
     columns = zip(*(_values(node) for node in sorted(nodes, key=_name)), strict=True)
-    return await sql.rows(PUT, delta.cluster, delta.number, *map(list, columns))
+    return await sql.rows(PUT, [delta.cluster] * len(nodes), delta.number, *map(list, columns))
 
 
 def _name(node: NodeInventory) -> str:

@@ -26,6 +26,7 @@ from atoll.ports.store.burst import BudgetShort, BurstTx
 from atoll.ports.store.common import UnknownOutcome
 
 OUTCOME_TRIES: Final = 3
+PER_HOUR: Final = "per_hour"
 LONGEST_KEEP_S: Final = 366 * 86_400.0
 
 
@@ -129,10 +130,11 @@ class ByHand:
         if isinstance(plan, DomainError):
             raise plan
         now, rent, offer = await tx.now(), plan.rent, plan.rent.offer
-        for n in range(plan.count):
-            short = await tx.take_budget(rent.queue, rate=offer.price, ahead=rent.ahead)
-            if short is not None:
-                raise _beyond(short, offer, done=n, count=plan.count)
+        short = await tx.take_budget(
+            rent.queue, rate=offer.price * plan.count, ahead=rent.ahead * plan.count
+        )
+        if short is not None:
+            raise _beyond(short, offer, plan.count)
         keep_until = now + max(offer.lead_s + asked.keep_s, 1.0)
         fresh = [self._books.fresh(rent, now=now, keep_until=keep_until) for _ in range(plan.count)]
         ids = [row.id for row in await tx.add_instances(fresh)]
@@ -210,8 +212,9 @@ def _decision(rent: Rent, ids: Sequence[InstanceId], *, now: float) -> BurstDeci
     )
 
 
-def _beyond(short: BudgetShort, offer: Offer, *, done: int, count: int) -> Exhausted:
-    told = f" ({done} of the {count} would fit)" if count > 1 else ""
+def _beyond(short: BudgetShort, offer: Offer, count: int) -> Exhausted:
+    fit = short.left // max(1, offer.price)
+    told = f" ({fit} of the {count} would fit)" if count > 1 and short.bound == PER_HOUR else ""
     return Exhausted(
         f"{offer.key} cannot be rented: {short_in_words(short)}{told}",
         code=ErrorCode.BUDGET_SHORT,

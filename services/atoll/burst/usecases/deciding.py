@@ -16,6 +16,7 @@ from atoll.core.engine.burst.broker.decide import decide
 from atoll.core.engine.burst.broker.ground import Deeds, Drain, Ground, Rent, Room
 from atoll.core.engine.burst.broker.retry import setbacks_of
 from atoll.core.engine.burst.broker.rooms import room_of
+from atoll.core.model.burst_rules import Policies
 from atoll.core.model.burst_wants import BurstDecision
 from atoll.core.model.ids import QueueName
 from atoll.ports.store.burst import TO_END_S, BurstTx
@@ -53,6 +54,7 @@ class Decider:
         rows = await store.live_instances()
         lately = await store.list_instances(ended=True, before=0, limit=LATELY)
         wants, uses, now = await store.wants(), await uses_of(term, rows), await term.now()
+        policies = {each.queue: each for each in await store.policies()}
         await self._busy.look(store, rows, wants, uses=uses, now=now)
         return Ground(
             now,
@@ -60,8 +62,8 @@ class Decider:
             instances=tuple(rows),
             uses=uses,
             offers=tuple(await store.offers()),
-            policies={each.queue: each for each in await store.policies()},
-            budgets=await self._rooms(),
+            policies=policies,
+            budgets=await self._rooms(policies),
             outlooks=self.foresight.outlooks,
             idle_s=dict(term.idle_s),
             setbacks=setbacks_of(lately, now=now),
@@ -71,16 +73,14 @@ class Decider:
             options=term.books.terms.options,
         )
 
-    async def _rooms(self) -> dict[QueueName | None, Room]:
-        store = self.term.books.store
+    async def _rooms(self, policies: Policies) -> dict[QueueName | None, Room]:
         # What take_budget holds back, so that it does not refuse what was decided here.
         end_s = max(TO_END_S, self.term.books.terms.options.end_s)
-        policies = {each.queue: each for each in await store.policies()}
         return {
             state.queue: room_of(
                 policies[state.queue].budget, rate=state.rate, month=state.month, end_s=end_s
             )
-            for state in await store.budgets()
+            for state in await self.term.books.store.budgets()
             if state.queue in policies
         }
 

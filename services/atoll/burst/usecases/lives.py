@@ -6,6 +6,7 @@ same pure step again: somebody may have released an instance while it was being 
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -17,6 +18,7 @@ from atoll.core.engine.burst.broker.ground import NO_USE, Use, type_key
 from atoll.core.engine.burst.broker.life import Act, Seen, Sight, Step, applied, idle_since, step
 from atoll.core.engine.burst.broker.spend import uncounted
 from atoll.core.model.burst import Instance, InstanceId
+from atoll.core.model.ids import QueueName
 from atoll.ports.provider import (
     NoCapacity,
     Provider,
@@ -71,6 +73,13 @@ class Lives:
         use = uses.get(row.id, NO_USE)
         return step(row, seen.get(row.id), use, now=now, terms=self.term.life)
 
+    def _judged(
+        self, row: Instance, seen: Sights, uses: Uses, *, now: float
+    ) -> tuple[Instance, Step]:
+        """The row as it is to be, and what is to be done with it."""
+        done, use = self._step(row, seen, uses, now=now), uses.get(row.id, NO_USE)
+        return _after(row, done, seen.get(row.id), use=use, now=now), done
+
     async def _described(self, rows: Sequence[Instance]) -> dict[InstanceId, Seen]:
         tokens = [row.token for row in rows]
         try:
@@ -98,8 +107,7 @@ class Lives:
             return Seen(Sight.REFUSED, message=str(refusal))
 
     def _moves(self, row: Instance, seen: Sights, uses: Uses, *, now: float) -> bool:
-        done = self._step(row, seen, uses, now=now)
-        after = _after(row, done, seen.get(row.id), use=uses.get(row.id, NO_USE), now=now)
+        after, _ = self._judged(row, seen, uses, now=now)
         return after != row
 
     async def _write(self, moving: Sequence[Instance], seen: Sights, uses: Uses) -> list[Happened]:
@@ -109,22 +117,19 @@ class Lives:
         ids = [row.id for row in moving]
 
         async def change(tx: BurstTx) -> list[Happened]:
-            idle.clear()
-            now, happened, after = await tx.now(), list[Happened](), list[Instance]()
-            for row in (await tx.lock_instances(ids)).values():
-                done = self._step(row, seen, uses, now=now)
-                new = _after(row, done, seen.get(row.id), use=uses.get(row.id, NO_USE), now=now)
-                if row.idle_since and not new.idle_since and done.act is Act.WAIT:
-                    idle.append((type_key(row.offer), now - row.idle_since))
-                after.append(new)
-                happened.append(Happened(done.act.value, new, done.why))
-                if done.act in ENDS:
-                    await tx.give_back_budget(row.queue, rate=row.offer.price)
+            now = await tx.now()
+            locked = (await tx.lock_instances(ids)).values()
+            judged = [(row, *self._judged(row, seen, uses, now=now)) for row in locked]
+            idle[:] = [_was_idle(row, now) for row, new, done in judged if _works(row, new, done)]
+            # First, so that what is tried elsewhere can have it.
+            await _give_back(tx, [row for row, _, done in judged if done.act in ENDS])
+            for _, new, done in judged:
                 if done.retry and places is not None and by_hand(new):
                     await tried_elsewhere(tx, books, new, places=places, now=now)
+            after = [new for _, new, _ in judged]
             await tx.update_instances(after)
             await tx.spend([e for row in after if row.ended_at for e in entries(row, now=now)])
-            return happened
+            return [Happened(done.act.value, new, done.why) for _, new, done in judged]
 
         happened = await self.term.write(change)
         for key, seconds in idle:
@@ -183,6 +188,24 @@ async def uses_of(term: Term, rows: Sequence[Instance]) -> dict[InstanceId, Use]
         for row in rows
         if (use := by_cluster.get(row.cluster)) is not None
     }
+
+
+async def _give_back(tx: BurstTx, rows: Sequence[Instance]) -> None:
+    """Unbind what instances had bound that are gone."""
+    freed: Counter[QueueName | None] = Counter()
+    for row in rows:
+        freed[row.queue] += row.offer.price
+    for queue, rate in freed.items():
+        await tx.give_back_budget(queue, rate=rate)
+
+
+def _works(row: Instance, new: Instance, done: Step) -> bool:
+    """Whether something runs where nothing ran."""
+    return bool(row.idle_since and not new.idle_since and done.act is Act.WAIT)
+
+
+def _was_idle(row: Instance, now: float) -> tuple[str, float]:
+    return type_key(row.offer), now - row.idle_since
 
 
 def _after(row: Instance, done: Step, seen: Seen | None, *, use: Use, now: float) -> Instance:
