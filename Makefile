@@ -75,6 +75,10 @@ bench-core: setup ## measure the core alone, with 1,000 to 100,000 nodes
 bench-blocked: setup ## measure what blocked gangs cost a cycle
 	@$(BIN)/python -m tools.bench_blocked
 
+.PHONY: bench-burst
+bench-burst: setup ## measure how long the broker thinks
+	@$(BIN)/python -m tools.bench_burst
+
 .PHONY: bench-reservations
 bench-reservations: setup ## measure bookings: to make, find and read them, and what a cycle pays
 	@$(BIN)/python -m tools.bench_reservations
