@@ -149,6 +149,10 @@ async def test_the_leader_forecasts_and_every_replica_shows_it() -> None:
     assert (found.kind, found.queue, found.step_s) == ("H100", None, STEP_S)
     assert found.excess.shape == (256, 24)
     assert 0 <= np.median(found.excess[:, 0]) <= 1.1
+    # A forecast that nothing has followed for long says less and less.
+    (later,) = other.ahead(other.made_at + 20 * HOUR)
+    assert np.array_equal(later.excess, found.excess[:, 20:])
+    assert other.ahead(other.made_at + 24 * HOUR) == ()
     (shown,) = await forecasts(
         world.store.burst, kind="", queue="", horizon_s=2 * HOUR, past_s=3 * HOUR
     )

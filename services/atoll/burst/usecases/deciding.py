@@ -64,7 +64,7 @@ class Decider:
             offers=tuple(await store.offers()),
             policies=policies,
             budgets=await self._rooms(policies),
-            outlooks=self.foresight.outlooks,
+            outlooks=self.foresight.ahead(now),
             idle_s=dict(term.idle_s),
             setbacks=setbacks_of(lately, now=now),
             spare=self._busy.spare,

@@ -14,7 +14,7 @@ from atoll.burst.usecases.dependents import dependents, together
 from atoll.burst.usecases.outlook import SEED, futures, series_of
 from atoll.burst.usecases.series import Series, series_to_bytes
 from atoll.burst.usecases.term import Term
-from atoll.core.engine.burst.broker.ground import Outlook
+from atoll.core.engine.burst.broker.ground import Outlook, aged
 from atoll.core.engine.burst.demand.forecast import Forecast
 from atoll.core.engine.burst.demand.series import DAY, STEP_S, Demand, Floats, Key
 from atoll.core.model.burst import BurstPolicy
@@ -52,6 +52,8 @@ class Foresight:
     horizon: int = DAY
     outlooks: tuple[Outlook, ...] = ()
     series: list[Series] = field(default_factory=list)
+    made_at: float = 0.0
+    """Of the outlooks, database time."""
     _rows: DemandRows = field(init=False)
     _forecaster: Forecaster | None = None
     _observed_at: float = 0.0
@@ -70,8 +72,14 @@ class Foresight:
             await self._put(KEPT_AS, await asyncio.to_thread(packed, forecaster))
             self._observed_at = full
         self.outlooks, self.series = await asyncio.to_thread(self._foresee, forecaster, known)
+        self.made_at = known.now
         await self._put(shown.KEPT_AS, series_to_bytes(self.series))
         return self.series
+
+    def ahead(self, now: float) -> tuple[Outlook, ...]:
+        """What lies ahead by the last forecast, though it took its time or is long ago."""
+        found = (aged(each, now - self.made_at) for each in self.outlooks)
+        return tuple(each for each in found if each is not None)
 
     async def _restored(self) -> Forecaster:
         if self._forecaster is None:

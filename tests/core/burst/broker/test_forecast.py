@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atoll.core.engine.burst.broker.decide import decide
-from atoll.core.engine.burst.broker.ground import Deeds, Ground, Outlook, Use
+from atoll.core.engine.burst.broker.ground import Deeds, Ground, Outlook, Use, aged
 from atoll.core.engine.burst.broker.idle import keep_s
 from atoll.core.engine.burst.broker.memory import Memory
 from atoll.core.model.burst import MICROS, EndCause, Instance, InstanceId, InstanceState
@@ -38,6 +38,14 @@ def an_outlook(*excess: float, queue: str = "", steps: int = 6, step_s: float = 
 def foreseen(*excess: float, **given: object) -> Ground:
     usual = {"offers": (ONE,), "policies": DEAR, "outlooks": (an_outlook(*excess),)}
     return a_ground(**usual | given)
+
+
+def test_an_outlook_gets_old_step_by_step_until_nothing_is_left_of_it() -> None:
+    falls = Outlook("a100", None, 600.0, np.array([[9.0, 5.0, 0.0]]))
+    left = [aged(falls, passed_s) for passed_s in (-1.0, 599.0, 600.0, 1799.0, 1800.0)]
+    assert [None if each is None else each.excess.tolist() for each in left] == [
+        [[9, 5, 0]], [[9, 5, 0]], [[5, 0]], [[0]], None,
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

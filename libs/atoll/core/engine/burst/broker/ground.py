@@ -1,7 +1,7 @@
 """What the broker decides on, and what it decides. Money: micro-dollars; time: unix seconds."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,14 @@ class Outlook:
     excess: Floats
     """(R, H) equally likely futures by steps from now on: devices missing; below 0: none is.
     What is rented does not count as being there, who runs on it or waits does count as demand."""
+
+
+def aged(outlook: Outlook, passed_s: float) -> Outlook | None:
+    """What is left of it so much later; None: it is over."""
+    gone = int(max(0.0, passed_s) // outlook.step_s)
+    if gone >= outlook.excess.shape[1]:
+        return None
+    return replace(outlook, excess=outlook.excess[:, gone:]) if gone else outlook
 
 
 @dataclass(frozen=True, slots=True)
