@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from atoll.adapters.system import SystemClock
+from atoll.cli.money import money
 from atoll.core.model.errors import DomainError
 from atoll.embedded.launch import running
 from atoll.embedded.layout import Layout
@@ -139,8 +140,8 @@ def rented_text(overview: Overview) -> str:
         return ""
     states = ", ".join(f"{n} {state}" for state, n in sorted(burst.instances.items()) if n)
     most = burst.spend.budget.per_hour
-    bound = "no bound" if most is None else f"${most:.2f} at most"
-    return f"Rented: {states or 'nothing'}; ${burst.spend.rate_per_hour:.3f} an hour, {bound}"
+    bound = "no bound" if most is None else f"{money(most)} at most"
+    return f"Rented: {states or 'nothing'}; {money(burst.spend.rate_per_hour)} an hour, {bound}"
 
 
 def _not_running(layout: Layout, output: Literal["table", "json"]) -> None:
