@@ -71,7 +71,8 @@ def lines(
 ) -> Iterator[str]:
     """All series, each as a chart with what is known of how good it is."""
     if not found:
-        yield "nothing is known yet: a forecast needs jobs that ask for accelerators"
+        yield "nothing is forecast yet: the first forecast comes a minute after the start"
+        yield "it is of accelerators that jobs ask for"
         return
     columns, decisions = shutil.get_terminal_size().columns, tuple(told)
     for number, each in enumerate(found):

@@ -65,8 +65,8 @@ class Explainer:
         if rows:
             return _sentence(", ".join(f"instance {n} is {row.state}" for n, row in rows.items()))
         return (
-            f"Job {number} does not wait for rented capacity now: it is not queued, or it or "
-            "its queue does not allow renting."
+            f"Job {number} does not wait for rented capacity now: it is not queued, it or its "
+            "queue does not allow renting, or no machine on offer could hold all of it."
         )
 
     async def _now(self, want: Want) -> str:
