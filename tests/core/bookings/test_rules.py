@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atoll.core.engine.bookings.answers import Span
+from atoll.core.engine.bookings.answers import Accepted, Span
 from atoll.core.engine.bookings.recurrence import occurrences
 from atoll.core.engine.bookings.rules.evaluate import evaluate
 from atoll.core.engine.bookings.rules.interactive import WEEK_S, quantile
@@ -30,6 +30,7 @@ from atoll.core.model.standing_rule import (
     RollingMaintenanceRule,
     Rule,
 )
+from tests.core.bookings.asking import HOUR, ask, calendar, node, run, world
 
 NOW = 1_796_000_000.0
 LARGE = Rule("large", LargeJobRule(devices_above=8, guaranteed=True))
@@ -71,6 +72,16 @@ def test_large_jobs_and_guarantees_get_windows_of_their_own() -> None:
     assert three.spec.when.flexible is not None
     assert three.spec.when.flexible.latest_end_at == NOW + 9_300
     assert verdict.status == "2 jobs qualify, 0 have windows"
+
+
+def test_the_window_of_a_large_job_waits_for_what_runs() -> None:
+    (wish,) = evaluate(LARGE, Facts(pending=[job(2, 2)]), now=0.0).wishes
+    assert isinstance(wish, Book)
+    full = world(node(1), node(2))
+    run(full, 7, 1, time_limit_s=2 * HOUR)  # it began an hour ago
+    answer = ask(calendar(full), wish.spec)
+    assert isinstance(answer, Accepted)
+    assert (answer.placed[0].start, answer.displaced) == (HOUR, ())
 
 
 def test_a_window_is_asked_for_once_and_given_back_when_its_job_is_gone() -> None:

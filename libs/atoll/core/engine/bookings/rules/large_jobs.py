@@ -14,7 +14,15 @@ from atoll.core.engine.bookings.rules.wishes import (
 )
 from atoll.core.model.booking import OnEnd, Owners, job_owner
 from atoll.core.model.plan import GroupRequest, PendingJob
-from atoll.core.model.reservation import Amount, Flexible, Occurrence, ReservationSpec, What, When
+from atoll.core.model.reservation import (
+    Amount,
+    Flexible,
+    Occurrence,
+    Preference,
+    ReservationSpec,
+    What,
+    When,
+)
 from atoll.core.model.resources import BLOCKS_PER_DEVICE
 from atoll.core.model.standing_rule import LargeJobRule, Rule
 
@@ -80,7 +88,9 @@ def _spec(name: str, job: PendingJob, *, now: float) -> ReservationSpec | None:
     length = limit + SLACK_S
     earliest = max(now, job.begin_at)
     latest = job.deadline_at + SLACK_S if job.deadline_at else earliest + length + AHEAD_S
-    when = When(length, flexible=Flexible(earliest, max(latest, earliest + length)))
+    # Nobody is stopped for a job that a rule speaks for, as long as it can wait.
+    span = Flexible(earliest, max(latest, earliest + length), Preference.CHEAPEST)
+    when = When(length, flexible=span)
     return ReservationSpec(
         name,
         What(amounts=amounts),
