@@ -1,5 +1,6 @@
 """Replays against a fake control plane, which gives out devices as it likes."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from atoll.api.submission.v1 import submission_pb2 as pb
+from atoll.cli.replay.drive import Progress, Replay
 from tests.cli.conftest import Atoll
 from tests.client.world import World
 from tools.make_openb import write
@@ -156,3 +158,15 @@ def test_wrong_use_is_told(
         *(() if "--pods" in words else ("--pods", str(lists / "pods.csv"))), *words,
     )  # fmt: skip
     assert (done.code, told in done.err) == (2, True)
+
+
+def test_a_replay_that_is_over_before_the_first_look_looks_once_all_the_same(
+    atoll: Atoll, cluster: World, lists: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(self: Replay, progress: Progress) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Replay, "_keep_looking", never)
+    cluster.plays = gives(each_its_own)
+    code, result, _ = replay(atoll, lists)
+    assert (code, result["looks_at_nodes"]) == (0, 1)

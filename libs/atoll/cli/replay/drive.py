@@ -56,13 +56,15 @@ class Replay:
         async with asyncio.TaskGroup() as tasks:
             beside = [
                 tasks.create_task(self._listen()),
-                tasks.create_task(self._look(progress)),
+                tasks.create_task(self._keep_looking(progress)),
                 tasks.create_task(self._count(progress, began)),
             ]
             await self._submit(arrivals, progress, began=began)
             await self._until_all_ended()
             for task in beside:
                 task.cancel()
+        if not progress.looks:  # it was over before the first look was
+            await self._look(progress)
         self._counted(progress, began)
         return [job.info async for job in self._client.list(labels={LABEL: self._run})]
 
@@ -111,11 +113,14 @@ class Replay:
         )
 
     async def _look(self, progress: Progress) -> None:
+        nodes = [node async for node in self._client.nodes(self._cluster)]
+        progress.faults += check_nodes(nodes)
+        progress.looks += 1
+
+    async def _keep_looking(self, progress: Progress) -> None:
         while True:
             began = self._clock.monotonic()
-            nodes = [node async for node in self._client.nodes(self._cluster)]
-            progress.faults += check_nodes(nodes)
-            progress.looks += 1
+            await self._look(progress)
             # A look at a large cluster costs; it must not become the load.
             await self._clock.sleep(max(LOOK_EVERY_S, 5 * (self._clock.monotonic() - began)))
 
