@@ -9,6 +9,8 @@ from atoll.core.model.reservation import (
     OccurrenceState,
     ReservationId,
     ReservationState,
+    What,
+    WholeNodes,
 )
 from atoll.core.model.reservation_lifecycle import BookingEvent
 from atoll.core.model.standing_rule import LargeJobRule, Rule, RuleAction
@@ -158,6 +160,17 @@ async def test_the_loop_reads_all_that_lives(world: StoreWorld) -> None:
         OccurrenceState.PLANNED,
         OccurrenceState.CANCELLED,
     ]
+
+
+async def test_what_is_left_of_an_occurrence_is_kept(world: StoreWorld) -> None:
+    made, (one, other) = await book(world.store, starts=(AT, AT + 7200))
+    left = What(nodes=WholeNodes(2))
+    await move(world.store, one, OccurrenceState.RUNNING, what=left)
+    found = await world.store.reservation.kept([one.id, other.id])
+    assert [each.occurrence.what for each in found.values()] == [left, None]
+    await move(world.store, one, OccurrenceState.RUNNING, what=None)
+    async with world.store.reservation.begin() as tx:
+        assert [each.what for each in await tx.live_occurrences(made.id)] == [None, None]
 
 
 async def test_recurring_ones_are_planned_on(world: StoreWorld) -> None:

@@ -84,6 +84,19 @@ def decode_spec(data: bytes) -> ReservationSpec:
     return _cached(data) if len(data) <= CACHED_BYTES else _decoded(data)
 
 
+def encode_what(what: What) -> bytes:
+    """What is booked, as a row keeps it."""
+    return what_to_proto(what).SerializeToString(deterministic=True)
+
+
+def decode_what(data: bytes) -> What:
+    """What `encode_what` wrote; raises WireError."""
+    try:
+        return what_from_proto(pb.What.FromString(data))
+    except DecodeError as error:
+        raise WireError(f"what is booked: {error}") from error
+
+
 def what_to_proto(what: What) -> pb.What:
     """What is booked."""
     return pb.What(

@@ -4,20 +4,25 @@ from dataclasses import replace
 
 import pytest
 
-from atoll.core.engine.bookings.answers import Accepted, Refused
+from atoll.core.engine.bookings.answers import Accepted, Rebound, Refused
 from atoll.core.model.booking import OccurrenceId
 from atoll.core.model.inventory import Device
 from atoll.core.model.reservation import (
     Flexible,
+    Parts,
+    ReservationSpec,
     What,
     When,
+    WholeDomains,
     WholeNodes,
 )
 from tests.core.bookings.asking import (
+    EAST,
     GIB,
     HOUR,
     NLP,
     VISION,
+    WEST,
     ask,
     book,
     calendar,
@@ -124,12 +129,102 @@ def test_what_cannot_be_replaced_is_missing() -> None:
     assert kept == {"n1": 5, "n2": 8}
 
 
-def test_a_pinned_booking_keeps_its_nodes() -> None:
+ITS_NODES = [
+    spec(h100(2), pinned=True),
+    spec(What(nodes=WholeNodes(2)), pinned=True),
+    spec(What(nodes=WholeNodes(names=("west/n1", "west/n2")))),
+    spec(What(domains=WholeDomains("rack", names=("west/r0",)))),
+]
+
+
+@pytest.mark.parametrize("wanted", ITS_NODES)
+@pytest.mark.parametrize("running", [False, True])
+def test_a_booking_of_these_nodes_lacks_one_that_fails_until_it_is_back(
+    wanted: ReservationSpec, *, running: bool
+) -> None:
+    at = calendar(world(node(1), node(2), node(3)))
+    here = book(at, 1, wanted, (1, 3), running=running)
+    for _ in range(2):
+        at.look(world(node(1, up=False), node(2), node(3)).look(HOUR))
+        rebound = at.rebind(OccurrenceId(1), now=HOUR)
+        assert rebound.parts == here.parts
+        assert rebound.missing == (8 if wanted.what.amounts else 1)
+        at.add(replace(here, missing=rebound.missing))
+    at.look(world(node(1), node(2), node(3)).look(HOUR))
+    assert at.rebind(OccurrenceId(1), now=HOUR) == Rebound(here.parts, 0, True)
+
+
+def test_a_booking_whose_cluster_is_gone_stays_short() -> None:
     at = calendar(world(node(1), node(2)))
-    book(at, 1, spec(What(nodes=WholeNodes(1)), pinned=True), (1, 3))
-    at.look(world(node(1, up=False), node(2)).look(HOUR))
+    here = book(at, 1, spec(h100(2)), (1, 3), running=True)
+    at.look(world(node(1, up=False), node(2, up=False)).look(HOUR))
+    for _ in range(2):
+        rebound = at.rebind(OccurrenceId(1), now=HOUR)
+        assert (rebound.parts, rebound.missing) == ((), 16)
+        at.add(replace(here, parts=(), missing=16))
+    at.look(world(node(1), node(2)).look(HOUR))
     rebound = at.rebind(OccurrenceId(1), now=HOUR)
-    assert (rebound.parts, rebound.missing) == ((), 1)
+    assert (names(rebound.parts), rebound.missing) == (["west/n1", "west/n2"], 0)
+
+
+def test_a_part_of_two_clusters_is_replaced_in_the_one_that_lost_it() -> None:
+    every = [node(n, WEST if n < 4 else EAST) for n in range(1, 7)]
+    at = calendar(world(*every))
+    here = book(at, 1, spec(What(percent=50, clusters=(WEST, EAST))), (1, 3), running=True)
+    lost = here.parts[0].shares[0].node
+    at.look(world(*(n for n in every if n.id != lost)).look(HOUR))
+    rebound = at.rebind(OccurrenceId(1), now=HOUR)
+    assert rebound.missing == 0
+    held = {p.cluster: sum(len(s.devices) for s in p.shares) for p in rebound.parts}
+    # A half of the 24 of one and of the 16 that are left of the other.
+    assert sorted(held.values()) == [8, 12]
+
+
+GIVEN_BACK = [
+    (h100(3), h100(2)),
+    (h100(12, 2, clusters=(WEST,)), h100(8, 2, clusters=(WEST,))),
+    (What(nodes=WholeNodes(3)), What(nodes=WholeNodes(2))),
+    (
+        What(nodes=WholeNodes(names=("west/n1", "west/n2", "west/n3"))),
+        What(nodes=WholeNodes(names=("west/n2", "west/n3"))),
+    ),
+    (
+        What(domains=WholeDomains("rack", names=("west/r0", "west/r1"))),
+        What(nodes=WholeNodes(names=("west/n2", "west/n3", "west/n4"))),
+    ),
+    (What(percent=75, clusters=(WEST,)), h100(16, 1, clusters=(WEST,))),
+]
+
+
+@pytest.mark.parametrize(("booked", "left"), GIVEN_BACK)
+def test_what_was_given_back_is_not_booked_again(booked: What, left: What) -> None:
+    at = calendar()
+    here = book(at, 1, spec(booked), (1, 3), running=True)
+    kept = _without(here.parts, "n1")
+    what = at.without(OccurrenceId(1), kept)
+    assert what == left
+    at.add(replace(here, parts=kept, what=what))
+    assert not at.rebind(OccurrenceId(1), now=HOUR).changed
+    at.look(world(node(1), node(2, up=False), node(3), node(4)).look(HOUR))
+    rebound = at.rebind(OccurrenceId(1), now=HOUR)
+    # Another node for the one that failed, where any will do, and no more than that.
+    assert len(names(rebound.parts)) == len(names(kept))
+    assert sum(len(s.devices) for p in rebound.parts for s in p.shares) == sum(
+        len(s.devices) for p in kept for s in p.shares
+    )
+
+
+def test_what_failed_is_wanted_still_when_something_else_is_given_back() -> None:
+    at = calendar(world(node(1), node(2), node(3)))
+    here = book(at, 1, spec(h100(3)), (1, 3), running=True)
+    short = replace(here, parts=_without(here.parts, "n3"), missing=8)
+    at.add(short)
+    assert at.without(OccurrenceId(1), _without(short.parts, "n1")) == h100(2)
+
+
+def _without(parts: Parts, name: str) -> Parts:
+    left = (replace(p, shares=tuple(s for s in p.shares if s.node_name != name)) for p in parts)
+    return tuple(part for part in left if part.shares)
 
 
 def test_the_owners_runs_do_not_keep_their_window_from_lasting() -> None:

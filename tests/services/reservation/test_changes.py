@@ -17,6 +17,7 @@ from atoll.core.model.reservation import (
 from atoll.reservation.usecases.change import Update
 from atoll.reservation.usecases.create import Made
 from atoll.reservation.usecases.give_back import Which
+from tests.adapters.store_builders import node
 from tests.services.reservation.worlds import ANN, HOUR, World, places, spec
 
 SOON = 2 * HOUR
@@ -166,6 +167,37 @@ async def test_nodes_are_given_back_one_by_one(timed: World) -> None:
     assert over.state is OccurrenceState.RELEASED
     gone = await timed.shown(made)
     assert gone.reservation.state is not ReservationState.ACTIVE
+
+
+async def test_nodes_that_were_given_back_are_not_booked_again(world: World) -> None:
+    await world.cluster("n1", "n2", "n3", "n4")
+    made = await world.book(spec("exam", world.clock.now() + 0.2, units=3))
+    term = await world.term()
+    await world.pass_time(0.25)
+    assert "started" in await world.look(term)
+    first, second, third = sorted(places(made.occurrences)[0])
+    await world.use.ender.release(ANN, which(made), [f"north/{first}"])
+    await world.inventory(*(node(n, gpus=8, up=n != second) for n in ("n1", "n2", "n3", "n4")))
+    assert await world.look(term) == ["moved"]
+    (after,) = places((await world.shown(made)).occurrences)
+    assert len(after) == 2
+    assert third in after
+    assert second not in after
+
+
+async def test_what_runs_stays_what_it_was_when_the_booking_is_changed(world: World) -> None:
+    await world.cluster("n1", "n2", "n3")
+    made = await world.book(spec("exam", world.clock.now() + 0.2))
+    term = await world.term()
+    await world.pass_time(0.25)
+    assert "started" in await world.look(term)
+    larger = spec("exam", made.reservation.spec.when.start_at or 0.0, units=2)
+    await update(world, made, larger, ["what"])
+    (here,) = places(made.occurrences)
+    await world.inventory(*(node(n, gpus=8, up=n not in here) for n in ("n1", "n2", "n3")))
+    assert await world.look(term) == ["moved"]
+    (after,) = places((await world.shown(made)).occurrences)
+    assert len(after) == 1
 
 
 async def test_what_does_not_run_cannot_be_given_back(timed: World) -> None:

@@ -19,7 +19,7 @@ from atoll.core.model.reservation import (
 from atoll.core.model.standing_rule import Rule, RuleAction
 from atoll.ports.store.bookings import BookingRequest, Kept
 from atoll.wire.booking import decode_shares, encode_shares
-from atoll.wire.reservation_spec import decode_spec, encode_spec
+from atoll.wire.reservation_spec import decode_spec, decode_what, encode_spec, encode_what
 from atoll.wire.standing_rule import decode_rule
 
 RESERVATION_INSERTED: Final = (
@@ -32,12 +32,12 @@ RESERVATION_COLUMNS: Final = (
 )
 OCCURRENCE_INSERTED: Final = (
     "id", "reservation", "start_at", "end_at", "state", "start_local", "message", "started_at",
-    "ended_at", "missing_devices", "revision",
+    "ended_at", "missing_devices", "what", "revision",
 )  # fmt: skip
 OCCURRENCE_COLUMNS: Final = (
     "o.id AS occurrence, o.reservation, o.start_at, o.end_at, o.state AS phase, o.start_local,"
     " o.message AS told, o.started_at, o.ended_at, o.missing_devices, o.used_device_hours,"
-    " o.revision AS occurrence_revision, r.name"
+    " o.what, o.revision AS occurrence_revision, r.name"
 )
 PARTS: Final = """
 SELECT occurrence, cluster, shares FROM occurrence_parts WHERE occurrence = ANY($1::bigint[])
@@ -81,7 +81,8 @@ def occurrence_values(occurrence: Occurrence) -> tuple[object, ...]:
     return (
         occurrence.id, occurrence.reservation, occurrence.start_at, occurrence.end_at,
         occurrence.state.value, occurrence.start_local, occurrence.message, occurrence.started_at,
-        occurrence.ended_at, occurrence.missing_devices, occurrence.revision,
+        occurrence.ended_at, occurrence.missing_devices,
+        None if occurrence.what is None else encode_what(occurrence.what), occurrence.revision,
     )  # fmt: skip
 
 
@@ -110,6 +111,7 @@ def occurrence_from(row: Record, parts: Parts = ()) -> Occurrence:
         ended_at=row["ended_at"],
         missing_devices=row["missing_devices"],
         used_device_hours=row["used_device_hours"],
+        what=None if row["what"] is None else decode_what(row["what"]),
         revision=row["occurrence_revision"],
     )
 

@@ -56,10 +56,12 @@ KEPT_NUMBERED: Final = f"{KEPT} WHERE o.id = ANY($1::bigint[]) ORDER BY o.id"
 UPDATE_OCCURRENCES: Final = """
 UPDATE occurrences o SET start_at = u.start_at, end_at = u.end_at, state = u.state,
     start_local = u.start_local, message = u.message, started_at = u.started_at,
-    ended_at = u.ended_at, missing_devices = u.missing, revision = o.revision + 1
+    ended_at = u.ended_at, missing_devices = u.missing, what = u.what,
+    revision = o.revision + 1
 FROM unnest($1::bigint[], $2::double precision[], $3::double precision[], $4::text[], $5::text[],
-    $6::text[], $7::double precision[], $8::double precision[], $9::integer[])
-    AS u(id, start_at, end_at, state, start_local, message, started_at, ended_at, missing)
+    $6::text[], $7::double precision[], $8::double precision[], $9::integer[],
+    $10::bytea[])
+    AS u(id, start_at, end_at, state, start_local, message, started_at, ended_at, missing, what)
 WHERE o.id = u.id
 """
 DROP_PARTS: Final = "DELETE FROM occurrence_parts WHERE occurrence = ANY($1::bigint[])"

@@ -254,7 +254,7 @@ class PostgresReservationTx:
 
 
 def _mutable(occurrence: Occurrence) -> tuple[object, ...]:
-    number, _, start, end, phase, local, told, started, ended, missing, _ = occurrence_values(
+    number, _, start, end, phase, local, told, started, ended, missing, what, _ = occurrence_values(
         occurrence
     )
-    return number, start, end, phase, local, told, started, ended, missing
+    return number, start, end, phase, local, told, started, ended, missing, what

@@ -187,6 +187,9 @@ class Occurrence:
     missing_devices: int = 0
     """Devices, or whole nodes, that lack because theirs failed and none could replace them."""
     used_device_hours: float = 0.0
+    what: What | None = None
+    """What it is of, where that is not what the reservation says: some of it was given back, or
+    the reservation was changed while it ran."""
     revision: int = 1
 
 

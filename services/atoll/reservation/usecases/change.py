@@ -68,7 +68,7 @@ class Changer:
             self._check(actor, spec, now=writing.now, anew=places_anew(update.paths))
             changed = replace(reservation, spec=spec, etag=reservation.etag + 1)
             if places_anew(update.paths):
-                made = await self._place_anew(writing, changed, actor=actor)
+                made = await self._place_anew(writing, changed, before=reservation, actor=actor)
             else:
                 made = await _keep_places(writing, changed)
             if update.only_check:
@@ -115,10 +115,13 @@ class Changer:
         if faults := faults or unknown_names(spec, self._ground.replica.fleet, actor.tenant):
             raise InvalidInput(tuple(faults))
 
-    async def _place_anew(self, writing: Writing, changed: Reservation, *, actor: Actor) -> Made:
+    async def _place_anew(
+        self, writing: Writing, changed: Reservation, *, before: Reservation, actor: Actor
+    ) -> Made:
         live = await writing.tx.live_occurrences(changed.id)
         coming = [each for each in live if not entries.is_running(each)]
-        busy_until = max((each.end_at for each in live if entries.is_running(each)), default=0.0)
+        running = [each for each in live if entries.is_running(each)]
+        busy_until = max((each.end_at for each in running), default=0.0)
         planned = _later(
             plan_spans(changed.spec.when, now=writing.now, horizon_s=self._horizon_s), busy_until
         )
@@ -129,8 +132,10 @@ class Changer:
         kept = replace(changed, planned_until=planned.until, remarks=planned.remarks)
         await _write(writing, kept)
         written = await _replace(writing, kept, coming, placed=accepted.placed)
-        running = (each.id for each in live if entries.is_running(each))
-        writing.touched.update(running)
+        # What runs stays what it was, also when something of it is replaced.
+        as_before = [replace(each, what=each.what or before.spec.what) for each in running]
+        await writing.tx.update_occurrences(as_before)
+        writing.touched.update(each.id for each in running)
         shown_now = tuple(written[: entries.MOST_SHOWN])
         return Made(kept, shown_now, accepted.displaced, planned=len(written))
 
@@ -185,6 +190,7 @@ async def _replace(
             parts=each.parts,
             start_local=each.local,
             state=OccurrenceState.PLANNED,
+            what=None,
         )
         for each in placed
         if each.start in before

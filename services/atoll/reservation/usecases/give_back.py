@@ -65,12 +65,11 @@ class Ender:
             reservation = await locked(writing, actor, which)
             found = await chosen(writing, reservation, which, running=True)
             left = _without(found.parts, nodes)
-            kept = replace(found, parts=left)
-            if any(part.shares for part in left):
-                told = f"gave back {', '.join(nodes)}"
-                event = BookingEvent.UPDATED
-            else:
-                told, event, kept = "given back by its owner", BookingEvent.RELEASED, found
+            kept, told, event = found, "given back by its owner", BookingEvent.RELEASED
+            if left:
+                told, event = f"gave back {', '.join(nodes)}", BookingEvent.UPDATED
+                # Nothing is to take the place of what was given back.
+                kept = replace(found, parts=left, what=writing.calendar.without(found.id, left))
             done = await entries.put(
                 writing, reservation, kept, event=event, message=told, principal=actor.principal
             )

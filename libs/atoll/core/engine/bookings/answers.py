@@ -67,7 +67,7 @@ def booked_of(reservation: Reservation, occurrence: Occurrence, *, running: bool
         start=occurrence.start_at,
         end=occurrence.end_at,
         parts=occurrence.parts,
-        what=spec.what,
+        what=occurrence.what or spec.what,
         owners=spec.owners,
         priority=spec.priority,
         pinned=spec.pinned,

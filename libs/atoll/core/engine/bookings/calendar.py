@@ -21,11 +21,12 @@ from atoll.core.engine.bookings.availability import availability
 from atoll.core.engine.bookings.diary import Diary
 from atoll.core.engine.bookings.extending import extend
 from atoll.core.engine.bookings.fitting import views
+from atoll.core.engine.bookings.giving_back import what_is_left
 from atoll.core.engine.bookings.rebinding import rebind
 from atoll.core.model.booking import OccurrenceId, Owners
 from atoll.core.model.ids import ClusterName, NodeId
 from atoll.core.model.plan import Claim
-from atoll.core.model.reservation import ReservationSpec
+from atoll.core.model.reservation import Parts, ReservationSpec, What
 from atoll.core.state.snapshot import Snapshot
 
 
@@ -108,6 +109,13 @@ class Calendar:
         """
         self._prefer(())
         return rebind(self._diary, self._diary.get(id), now=now)
+
+    def without(self, id: OccurrenceId, parts: Parts) -> What:
+        """What a window is of when it keeps `parts` and gives the rest of its place back.
+
+        Raises LookupError when it is not here.
+        """
+        return what_is_left(self._diary.terrain, self._diary.get(id), parts)
 
     def availability(
         self,

@@ -2,14 +2,12 @@
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from atoll.core.engine.bookings.answers import Booked, Rebound
 from atoll.core.engine.bookings.diary import Diary
 from atoll.core.engine.bookings.fitting import Fitter, views
 from atoll.core.engine.bookings.places import Place
 from atoll.core.engine.bookings.terrain import Terrain
-from atoll.core.engine.bookings.units_held import devices_of, open_needs
+from atoll.core.engine.bookings.units_held import devices_of, open_needs, pool_around
 from atoll.core.engine.bookings.wanted import Need, Pool, pools_of
 from atoll.core.model.booking import NodeShare
 from atoll.core.model.ids import ClusterName, NodeId
@@ -20,18 +18,20 @@ Span = tuple[float, float]
 
 def rebind(diary: Diary, booked: Booked, *, now: float) -> Rebound:
     """The place of a window when everything of it that failed is replaced as far as possible."""
-    terrain = diary.terrain
-    kept = _kept(terrain, booked.parts, nobody=booked.owners.nobody)
+    kept = _kept(diary.terrain, booked.parts, nobody=booked.owners.nobody)
     if kept == booked.parts and not booked.missing:
         return Rebound(booked.parts, 0, False)
     lost = _Lost(diary, booked, kept, (max(now, booked.start), booked.end))
-    parts = kept if booked.pinned else lost.anew() or lost.patched()
-    missing = lost.missing(parts)
-    if missing and booked.pinned:
-        return Rebound(parts, missing, True, f"{missing} failed, and its nodes are pinned")
-    if missing:
+    if booked.pinned and booked.parts:
+        return lost.waiting("its nodes are pinned")
+    if (parts := lost.anew()) is not None:
+        return lost.moved(parts)
+    if _has_its_nodes(booked) and booked.parts:
+        return lost.waiting("nothing can replace them")
+    parts = lost.patched()
+    if missing := lost.missing(parts):
         return Rebound(parts, missing, True, f"{missing} failed, and nothing can replace them")
-    return Rebound(parts, 0, True, "moved: nodes failed")
+    return lost.moved(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,17 @@ class _Lost:
     booked: Booked
     kept: Parts
     span: Span
+
+    def moved(self, parts: Parts) -> Rebound:
+        """Complete, whether anything failed just now or came back."""
+        failed = self.booked.parts not in (self.kept, parts)
+        return Rebound(parts, 0, True, "moved: nodes failed" if failed else "")
+
+    def waiting(self, why: str) -> Rebound:
+        """The same place: what failed of it is missing until it is back."""
+        missing = _size(self.booked.parts) - _size(self.kept)
+        told = f"{missing} failed, and {why}" if missing else ""
+        return Rebound(self.booked.parts, missing, True, told)
 
     def anew(self) -> Parts | None:
         """All of it elsewhere, as far as need be; not while it runs."""
@@ -72,7 +83,7 @@ class _Lost:
         """Devices, or nodes, that it has too few of."""
         pool = self._pool()
         if pool is None:
-            return sum(len(p.shares) for p in self.booked.parts) - sum(len(p.shares) for p in parts)
+            return self.booked.missing + _size(self.booked.parts) - _size(parts)
         return sum(
             count * devices_of(need) for need, count in open_needs(self.diary.terrain, pool, parts)
         )
@@ -81,12 +92,9 @@ class _Lost:
         return pools_of(self.diary.terrain, self.booked.what, nobody=self.booked.owners.nobody)
 
     def _pool(self) -> Pool | None:
-        """The pool in which most of what is left lies; the whole of several clusters if split."""
-        pools, mine = self._pools(), self.diary.terrain.rows_of(self.kept)
-        if not pools or self.booked.what.domains is not None:
+        if self.booked.what.domains is not None:
             return None
-        inside = [int(np.isin(mine, pool.rows).sum()) for pool in pools]
-        return pools[int(np.argmax(inside))]
+        return pool_around(self.diary.terrain, self._pools(), self.kept)
 
     def _most(self, need: Need, count: int) -> Place | None:
         """A place for as many units as there are, `count` at most."""
@@ -103,6 +111,18 @@ class _Lost:
             else:
                 best, least = place, middle + 1
         return best
+
+
+def _has_its_nodes(booked: Booked) -> bool:
+    """Whether it is of these nodes and no others: by their names, or as parts of a domain."""
+    what = booked.what
+    return what.domains is not None or bool(what.nodes is not None and what.nodes.names)
+
+
+def _size(parts: Parts) -> int:
+    """Devices of shares; a whole node counts as one, and so does a share without any."""
+    shares = (share for part in parts for share in part.shares)
+    return sum(1 if share.whole else max(1, len(share.devices)) for share in shares)
 
 
 def _kept(terrain: Terrain, parts: Parts, *, nobody: bool) -> Parts:

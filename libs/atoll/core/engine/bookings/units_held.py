@@ -1,11 +1,13 @@
 """How much of what is needed some shares have, and what is open still."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from atoll.core.engine.bookings.terrain import Terrain
 from atoll.core.engine.bookings.wanted import Need, Pool, Sort
 from atoll.core.model.booking import NodeShare
-from atoll.core.model.ids import NodeId
+from atoll.core.model.ids import ClusterName, NodeId
 from atoll.core.model.reservation import Parts
 from atoll.core.model.resources import BLOCKS_PER_DEVICE, DeviceGrant
 from atoll.core.model.validate_reservation import MOST_UNITS
@@ -26,14 +28,27 @@ def open_needs(terrain: Terrain, pool: Pool, parts: Parts) -> Iterator[tuple[Nee
     """What of each need shares do not have."""
     left = {share.node: list(share.devices) for part in parts for share in part.shares}
     for need in pool.needs:
-        have = 0
-        for share in (share for part in parts for share in part.shares):
+        have, here = 0, _clusters_of(terrain, need)
+        for share in (share for part in parts if part.cluster in here for share in part.shares):
             if need.sort is not Sort.UNITS:
                 have += share.whole
             elif need.ask is not None:
                 have += _units(terrain, need, share, left=left)
         if have < need.count:
             yield need, need.count - have
+
+
+def pool_around(terrain: Terrain, pools: Sequence[Pool], parts: Parts) -> Pool | None:
+    """The pool in which most of a place lies; the whole of several clusters if split."""
+    mine = terrain.rows_of(parts)
+    inside = [int(np.isin(mine, pool.rows).sum()) for pool in pools]
+    return pools[int(np.argmax(inside))] if pools else None
+
+
+def _clusters_of(terrain: Terrain, need: Need) -> set[ClusterName]:
+    # A part of each of several clusters is a need in each of them.
+    numbers = np.unique(terrain.snapshot.nodes.cluster[need.rows]).tolist()
+    return {terrain.snapshot.clusters[number].name for number in numbers}
 
 
 def _units(

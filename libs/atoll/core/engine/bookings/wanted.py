@@ -114,8 +114,15 @@ def _counted(amount: Amount, number: Callable[[str], int]) -> Counted | None:
     return Counted(form, kind, device.count, device.blocks, device.memory_bytes, amount.count)
 
 
+def amounts_of(terrain: Terrain, what: What) -> list[Amount]:
+    """What is booked as amounts, in the order of a pool's needs; none of nodes and domains."""
+    if not what.percent:
+        return sorted(what.amounts, key=_size, reverse=True)
+    return [each for name in what.clusters for each in _percent(terrain, what, name)]
+
+
 def _for_amounts(terrain: Terrain, what: What) -> Iterator[Pool]:
-    amounts = sorted(what.amounts, key=_size, reverse=True)
+    amounts = amounts_of(terrain, what)
     places = [(name, terrain.rows(name)) for name in _clusters(terrain, what)]
     places = [(name, rows) for name, rows in places if len(rows)]
     if what.split and len(places) > 1:
@@ -174,14 +181,17 @@ def _for_percent(terrain: Terrain, what: What) -> Iterator[Pool]:
     needs: list[Need] = []
     for name in what.clusters:
         rows = terrain.rows(name)
-        found = terrain.devices_by_request(rows)
-        for request, total in found:
-            amount = Amount(request, -(-total * what.percent // 100))
-            needs.append(units_need(terrain, amount, rows))
+        found = _percent(terrain, what, name)
+        needs += [units_need(terrain, amount, rows) for amount in found]
         if not found:
             count = -(-len(rows) * what.percent // 100)
             needs += _whole(name, rows, max(1, count)).needs
     yield Pool(what.clusters[0] if len(what.clusters) == 1 else "", tuple(needs))
+
+
+def _percent(terrain: Terrain, what: What, name: ClusterName) -> list[Amount]:
+    found = terrain.devices_by_request(terrain.rows(name))
+    return [Amount(request, -(-total * what.percent // 100)) for request, total in found]
 
 
 def _whole(name: str, rows: Ints, count: int) -> Pool:
