@@ -1,11 +1,17 @@
 """What the placement leader may suffer; nothing is lost, nothing runs twice."""
 
 import asyncio
+import json
 from pathlib import Path
 
 import asyncpg
 import pytest
 
+from atoll.adapters.etcd.connection import EtcdConnection
+from atoll.adapters.etcd.keys import end_of
+from atoll.adapters.etcd.methods import DELETE
+from atoll.adapters.etcd.wire import etcdwire_pb2 as wire
+from atoll.core.model.errors import StaleEpoch
 from tests.e2e.load import Load, quiet, value
 from tests.e2e.oracle import check
 from tests.e2e.processes import ServiceProcess
@@ -90,6 +96,34 @@ async def test_leader_stopped_between_commits_finds_a_newer_epoch(stack: Stack) 
     await check(stack, load.acknowledged)
 
 
+async def test_a_late_commit_of_a_leader_that_heard_nothing_fails_at_the_fence(
+    stack: Stack,
+) -> None:
+    """It is cut from etcd: by its own clock it leads for a minute yet, but has a successor."""
+    port = int(stack.etcd_endpoints[0].rsplit(":", 1)[1])
+    async with Proxy(port) as proxy:
+        await stack.start(("alpha",), placements=1)
+        second, first = stack.placements[0], stack.add_placement()
+        first.start(ATOLL_ETCD_ENDPOINTS=f"http://{proxy.address}", ATOLL_ELECTION_TTL_S="60")
+        await first.wait_ready()
+        second.kill()
+        await stack.leader(but=second)
+        async with stack.client() as client:
+            async with Load(client) as load:
+                await load.reach(60)
+                proxy.blackhole()
+                await depose(stack)
+                second.start()
+                await stack.leader(but=first)
+                await eventually(lambda: "stepping down" in first.log.read_text())
+                await load.reach(len(load.acknowledged) + 60)
+            await quiet(stack, load.acknowledged)
+    (why,) = (line for line in first.log.read_text().splitlines() if "stepping down" in line)
+    assert json.loads(why)["why"] == str(StaleEpoch())
+    assert await epochs(stack) == 2
+    await check(stack, load.acknowledged)
+
+
 async def test_take_over_while_a_slow_foreign_transaction_is_open(stack: Stack) -> None:
     await stack.start(("alpha",), placements=2)
     foreign = await asyncpg.connect(stack.dsn)
@@ -141,6 +175,16 @@ def frozen(process: ServiceProcess) -> bool:
     """Whether it is stopped by a signal."""
     stat = Path(f"/proc/{process.pid}/stat").read_text(encoding="ascii")
     return stat.rsplit(")", 1)[1].split()[0] == "T"
+
+
+async def depose(stack: Stack) -> None:
+    """Take away the leader's key in etcd; it hears of it if it can."""
+    etcd = EtcdConnection(stack.etcd_endpoints)
+    below = f"{stack.etcd_prefix}/elections/placement-"
+    request = wire.DeleteRangeRequest(key=below.encode(), range_end=end_of(below))
+    answer = await etcd.call(DELETE, request)
+    await etcd.close()
+    assert answer.deleted == 1
 
 
 async def epochs(stack: Stack) -> int:
