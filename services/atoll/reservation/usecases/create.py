@@ -15,6 +15,7 @@ from atoll.core.model.errors import (
     InvalidInput,
     NotFound,
 )
+from atoll.core.model.ids import ClusterName
 from atoll.core.model.reservation import (
     NO_RESERVATION,
     Displaced,
@@ -110,7 +111,9 @@ class Booker:
             return _made(reservation, written, accepted)
 
         return await self._ground.book(
-            lambda calendar, now: self._found(actor, draft.spec, calendar, now=now), change
+            lambda calendar, now: self._found(actor, draft.spec, calendar, now=now),
+            change,
+            where=lambda found: _places(found[1]),
         )
 
     def _found(
@@ -193,6 +196,13 @@ async def _named(writing: Writing, wanted: Reservation, *, uid: str) -> Reservat
             metadata={"reservation": name},
         )
     return made
+
+
+def _places(accepted: Accepted) -> set[ClusterName]:
+    """The clusters that it takes; none when others move for it, wherever they go."""
+    if accepted.moves:
+        return set()
+    return {part.cluster for each in accepted.placed for part in each.parts}
 
 
 def _made(reservation: Reservation, occurrences: Sequence[Occurrence], accepted: Accepted) -> Made:

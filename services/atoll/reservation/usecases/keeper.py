@@ -5,7 +5,7 @@ lost the term learns it there.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -14,7 +14,7 @@ from atoll.core.engine.bookings.calendar import Calendar
 from atoll.core.engine.bookings.checks import MOST_AHEAD_S
 from atoll.core.engine.bookings.recurrence import occurrences
 from atoll.core.model.booking import OccurrenceId
-from atoll.core.model.ids import NodeId
+from atoll.core.model.ids import ClusterName, NodeId
 from atoll.core.model.reservation import (
     Reservation,
     ReservationState,
@@ -85,7 +85,11 @@ class Term:
                     done += await deeds.act(writing, reservation, row, action=action)
             return done
 
-        result = await self.ground.write(change, fence=lambda tx: self._pass(tx, passed))
+        result = await self.ground.write(
+            change,
+            where=lambda: self._places(action.occurrence for action in actions),
+            fence=lambda tx: self._pass(tx, passed),
+        )
         self.fence = passed[-1]
         return result
 
@@ -186,7 +190,12 @@ class Term:
                     done += await deeds.mend(writing, reservation, row, rebound=rebound)
             return done
 
-        result = await self.ground.book(prepare, change, fence=lambda tx: self._pass(tx, passed))
+        result = await self.ground.book(
+            prepare,
+            change,
+            where=lambda found: self._places(found) | _taken(found.values()),
+            fence=lambda tx: self._pass(tx, passed),
+        )
         self.fence = passed[-1]
         return result
 
@@ -210,6 +219,10 @@ class Term:
         self.fence = passed[-1]
         return result
 
+    def _places(self, ids: Iterable[OccurrenceId]) -> set[ClusterName]:
+        known = (self.kept[number].occurrence for number in ids if number in self.kept)
+        return {part.cluster for occurrence in known for part in occurrence.parts}
+
     async def _pass(self, tx: ReservationTx, passed: list[LoopFence]) -> None:
         passed.append(await tx.require(self.fence))
 
@@ -224,6 +237,10 @@ def _is_hurt(kept: Kept, fleet: FleetCopy, failing: Collection[NodeId], *, again
         return True
     shares = (share for part in kept.occurrence.parts for share in part.shares)
     return any(share.node in failing and fleet.lacks(share) for share in shares)
+
+
+def _taken(found: Iterable[Rebound]) -> set[ClusterName]:
+    return {part.cluster for rebound in found for part in rebound.parts}
 
 
 def _goes_on(reservation: Reservation) -> bool:

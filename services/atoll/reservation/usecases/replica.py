@@ -82,10 +82,10 @@ class Replica:
         """This process has written something: the next look is a fresh one."""
         self._fresh_at = float("-inf")
 
-    async def catch_up_in(self, tx: ReservationTx) -> bool:
-        """Catch up inside a transaction that holds all shards; whether anything had changed."""
+    async def catch_up_in(self, tx: ReservationTx, shards: Iterable[ShardId]) -> bool:
+        """Catch up inside a transaction that holds shards; whether anything had changed there."""
         try:
-            return await self._catch_up(tx.catch_up, tx.kept)
+            return await self._catch_up(tx.catch_up, tx.kept, shards)
         except DomainError as error:
             if error.code not in LOAD_ANEW:
                 raise
@@ -108,19 +108,21 @@ class Replica:
 
     async def _caught_up(self) -> None:
         try:
-            await self._catch_up(self._placement.catch_up, self._store.kept)
+            await self._catch_up(self._placement.catch_up, self._store.kept, self.shards)
         except DomainError as error:
             if error.code not in LOAD_ANEW:
                 raise
             await self._load()
 
-    async def _catch_up(self, read_delta: ReadDelta, read_kept: ReadKept) -> bool:
-        deltas = {shard: await read_delta(shard, self._cursors[shard]) for shard in self.shards}
+    async def _catch_up(
+        self, read_delta: ReadDelta, read_kept: ReadKept, shards: Iterable[ShardId]
+    ) -> bool:
+        deltas = {shard: await read_delta(shard, self._cursors[shard]) for shard in shards}
         ids = {each for delta in deltas.values() for each in _booked(delta)}
         kept = await read_kept(ids) if ids else {}
         # Nothing is awaited from here on: it is taken in whole or not at all.
         changed = [self.fleet.absorb(delta) for delta in deltas.values()]
-        self._cursors = {shard: delta.cursor for shard, delta in deltas.items()}
+        self._cursors |= {shard: delta.cursor for shard, delta in deltas.items()}
         self._enter(ids, kept)
         if any(changed):
             self._looked_at = float("-inf")
