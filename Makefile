@@ -76,7 +76,7 @@ bench-blocked: setup ## measure what blocked gangs cost a cycle
 	@$(BIN)/python -m tools.bench_blocked
 
 .PHONY: bench-burst
-bench-burst: setup ## measure how long the broker thinks
+bench-burst: setup ## measure how long the broker thinks, and how it follows demand
 	@$(BIN)/python -m tools.bench_burst
 
 .PHONY: bench-reservations

@@ -1,12 +1,15 @@
 """Measures how long the broker thinks: `python -m tools.bench_burst`; one JSON object last.
 
 1,000 jobs of ten queues wait, 200 offers stand, budgets bear about 50 instances. `decide_ms` is
-the time of one decision; the median and the longest of twenty, each with other waits.
+the time of one decision; the median and the longest of twenty, each with other waits. `follow` is
+how demand is followed over PostgreSQL (tools/bench_burst_follow.py).
 """
 
 import json
 import random
 import statistics
+import subprocess
+import sys
 import time
 from typing import Final
 
@@ -40,8 +43,16 @@ def main() -> None:
             "rents": statistics.median(rents),
             "wants": WANTS,
             "offers": OFFERS,
+            "follow": _followed(),
         })
     )
+
+
+def _followed() -> dict[str, float]:
+    command = [sys.executable, "-m", "tools.bench_burst_follow"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
+    numbers: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return numbers
 
 
 def made(rng: random.Random) -> Ground:

@@ -1,9 +1,11 @@
 from dataclasses import replace
 
 from atoll.core.model.burst import InstanceState
+from atoll.core.model.ids import JobId
 from atoll.core.model.inventory import ClusterState
 from atoll.core.model.lifecycle import AttemptEvent, JobState
 from atoll.ports.store.burst import Capacity
+from atoll.ports.store.demand import PAGE, DemandRow
 from tests.adapters.burst_builders import DOLLAR, NLP, move, offer, rent, set_policy
 from tests.adapters.store_builders import (
     NORTH,
@@ -19,6 +21,10 @@ from tests.adapters.store_builders import (
 from tests.adapters.store_worlds import StoreWorld
 
 RETIRED = ClusterState.RETIRED
+
+
+async def demand(world: StoreWorld, *, since: float = 0.0, page: int = PAGE) -> list[DemandRow]:
+    return [row async for rows in world.store.burst.demand(since=since, page=page) for row in rows]
 
 
 async def test_uses_tell_who_has_joined_and_what_is_there(world: StoreWorld) -> None:
@@ -66,22 +72,24 @@ async def test_demand_tells_what_runs_waits_and_has_ended(world: StoreWorld) -> 
     async with world.store.submission.begin() as tx:
         stands = (await tx.lock_jobs([held.id]))[held.id]
         await tx.update_jobs([replace(stands, state=JobState.HELD)])
-    rows = await world.store.burst.demand(since=0.0)
-    assert [row.job for row in rows] == [running.id, ended.id, waiting.id, held.id]
+    rows = await demand(world)
+    assert [row.job for row in rows] == [running.id, waiting.id, held.id, ended.id]
     assert [(row.kind, row.devices) for row in rows] == [("H100", 2.0), *[("", 0.0)] * 3]
-    assert [row.cluster for row in rows] == [NORTH, NORTH, "", ""]
-    assert [row.waits for row in rows] == [False, False, False, True]
-    assert [bool(row.started_at) for row in rows] == [True, True, False, False]
-    assert [bool(row.ended_at) for row in rows] == [False, True, False, False]
-    later = await world.store.burst.demand(since=rows[1].ended_at + 1)
+    assert [row.cluster for row in rows] == [NORTH, "", "", NORTH]
+    assert [row.waits for row in rows] == [False, False, True, False]
+    assert [bool(row.started_at) for row in rows] == [True, False, False, True]
+    assert [bool(row.ended_at) for row in rows] == [False, False, False, True]
+    later = await demand(world, since=rows[3].ended_at)
     assert [row.job for row in later] == [running.id, waiting.id, held.id]
+    named = await world.store.burst.demand_of([held.id, ended.id, JobId(999)])
+    assert named == [rows[3], rows[2]]
 
 
 async def test_demand_tells_for_whom_and_until_when_a_job_waits(world: StoreWorld) -> None:
     (first,) = await submit(world.store)
     later = replace(first.spec, depends_on=(first.id,), begin_at=4e9)
     await submit(world.store, spec=later)
-    _, second = await world.store.burst.demand(since=0.0)
+    _, second = await demand(world)
     assert (second.waits, second.after, second.begin_at) == (True, (first.id,), 4e9)
 
 

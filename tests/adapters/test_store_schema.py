@@ -106,6 +106,8 @@ async def test_old_partitions_are_dropped_and_older_cursors_refused(
     with pytest.raises(FailedPrecondition) as refused:
         await store.placement.catch_up(DEFAULT_SHARD, old)
     assert refused.value.code is ErrorCode.CURSOR_EXPIRED
+    with pytest.raises(FailedPrecondition):
+        await store.burst.changed_demand(old)
     assert (await store.placement.catch_up(DEFAULT_SHARD, young)).jobs == ()
 
 

@@ -14,7 +14,9 @@ from atoll.burst.settings import BurstSettings
 from atoll.burst.usecases.booked import Bookings, no_bookings
 from atoll.burst.usecases.books import Books
 from atoll.burst.usecases.deciding import DRAIN, RENT, Decider
+from atoll.burst.usecases.demand import HISTORY_STEPS
 from atoll.burst.usecases.desk import Desk
+from atoll.burst.usecases.follower import Follower
 from atoll.burst.usecases.foresight import Foresight
 from atoll.burst.usecases.lives import Lives
 from atoll.burst.usecases.look import Looker
@@ -118,7 +120,8 @@ class Candidate:
     def _steps(self, term: Term) -> list[Beat]:
         settings = self._settings
         upkeep = Upkeep(term, settings.keep_s)
-        foresight = Foresight(term, settings.forecast_step_s, self._bookings)
+        follower = Follower(HISTORY_STEPS * settings.forecast_step_s)
+        foresight = Foresight(term, follower, settings.forecast_step_s, self._bookings)
         decider = Decider(term, foresight)
         strangers = Lives(term, Desk(Nobody(), self._clock), lambda name: name not in term.desks)
         forecast_s = settings.forecast_period_s

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from atoll.burst.usecases.busy import spare_of
 from atoll.burst.usecases.by_hand import Request
+from atoll.burst.usecases.standing import Standing
 from atoll.core.engine.burst.broker.decide import decide
 from atoll.core.model.burst import (
     EndCause,
@@ -14,7 +14,8 @@ from atoll.core.model.burst import (
     Offer,
 )
 from atoll.core.model.ids import ClusterName, JobId
-from atoll.ports.store.burst import Capacity, DemandRow
+from atoll.ports.store.burst import Capacity
+from atoll.ports.store.demand import DemandRow
 from tests.services.burst.worlds import DOLLAR, NLP, SMALL, World, ready
 
 
@@ -128,8 +129,20 @@ def test_what_is_idle_at_home_is_what_nobody_runs_on_or_waits_for() -> None:
     runs = DemandRow(JobId(1), NLP, "H100", 2.5, 1.0, 2.0, cluster=here)
     away = replace(runs, job=JobId(2), cluster=there, devices=1.0)
     waits = DemandRow(JobId(3), NLP, "A100", 1.0, 1.0, 0.0)
-    assert spare_of(capacities, [runs, away, waits], rows) == {"H100": 5}
-    assert spare_of(capacities, [runs, replace(waits, waits=True)], rows) == {"H100": 5, "A100": 4}
+    standing = Standing()
+    for each in (runs, away, waits):
+        standing.enter(each, now=5.0)
+    assert standing.spare(capacities, rows) == {"H100": 5}
+    # Nobody waits who waits for others, or for a time, until that has come.
+    standing.leave(waits)
+    later = replace(waits, begin_at=9.0)
+    standing.enter(later, now=5.0)
+    assert standing.spare(capacities, rows) == {"H100": 5, "A100": 4}
+    standing.pass_time(9.0)
+    assert standing.spare(capacities, rows) == {"H100": 5}
+    standing.leave(later)
+    standing.enter(replace(later, waits=True), now=9.0)
+    assert standing.spare(capacities, rows) == {"H100": 5, "A100": 4}
 
 
 async def test_offers_take_as_long_as_they_took() -> None:

@@ -1,10 +1,11 @@
 """Jobs that wait for others, as demand to come."""
 
 from atoll.burst.usecases.booked import Window
-from atoll.burst.usecases.dependents import dependents, together
+from atoll.burst.usecases.demand_table import DemandTable
+from atoll.burst.usecases.dependents import dependents, together, usual_lengths
 from atoll.core.engine.burst.demand.series import Key
 from atoll.core.model.ids import JobId, QueueName
-from atoll.ports.store.burst import DemandRow
+from atoll.ports.store.demand import DemandRow
 
 NOW = 10_000.0
 ALL, NLP = Key("", "H100"), Key("nlp", "H100")
@@ -22,13 +23,15 @@ def row(
 ) -> DemandRow:
     return DemandRow(
         JobId(job), QueueName("nlp"), "H100", devices, submitted_at=0.0, started_at=started,
-        ended_at=ended, limit_s=limit, waits=not started and bool(after or begin),
+        ended_at=ended, limit_s=limit, waits=not started and bool(after),
         after=tuple(map(JobId, after)), begin_at=begin,
     )  # fmt: skip
 
 
 def windows(*rows: DemandRow) -> tuple[Window, ...]:
-    found = dependents({each.job: each for each in rows}, now=NOW)
+    table = DemandTable()
+    table.put(rows, now=NOW)
+    found = dependents(table.related(), usual_lengths(table.columns()), now=NOW)
     assert found.get(ALL) == found.get(NLP)
     return found.get(ALL, ())
 

@@ -7,8 +7,10 @@ from atoll.burst.forecasting.forecaster import Forecaster
 from atoll.burst.forecasting.models import statistical
 from atoll.burst.usecases import outlook
 from atoll.burst.usecases.booked import windows_of
-from atoll.burst.usecases.demand import DemandRows, demand_at, shares
-from atoll.burst.usecases.foresight import Foresight, Known, chosen, payers_of
+from atoll.burst.usecases.demand import demand_at, shares
+from atoll.burst.usecases.demand_table import Columns, DemandTable
+from atoll.burst.usecases.follower import Follower
+from atoll.burst.usecases.foresight import Foresight, Policies, chosen, known_of, payers_of
 from atoll.burst.usecases.outlook import futures, series_of
 from atoll.burst.usecases.series import forecasts, series_from_bytes, series_to_bytes
 from atoll.core.engine.burst.demand.forecast import LEVELS
@@ -28,7 +30,7 @@ from atoll.core.model.reservation import (
 from atoll.core.model.resources import DeviceRequest, TaskShape
 from atoll.core.model.spec import TaskGroup
 from atoll.ports.store.bookings import Kept
-from atoll.ports.store.burst import DemandRow
+from atoll.ports.store.demand import DemandRow
 from tests.adapters.store_builders import cluster_with, node, spec, submit
 from tests.services.burst.worlds import NLP, World
 
@@ -51,6 +53,12 @@ def row(number: int, **given: object) -> DemandRow:
     return DemandRow(JobId(number), **fields)  # type: ignore[arg-type]
 
 
+def columns(*rows: DemandRow) -> Columns:
+    table = DemandTable()
+    table.put(rows, now=NOW)
+    return table.columns()
+
+
 def daily(days: int = DAYS) -> list[DemandRow]:
     """From 8 to 16 o'clock a job every quarter of an hour, each for four hours."""
     begins = [
@@ -70,18 +78,18 @@ def test_history_counts_what_ran_and_waited_at_each_full_step() -> None:
         row(2, submitted_at=NOW - 90 * 60, devices=2.5),
         row(3, submitted_at=NOW + 1),
     ]
-    demand = demand_at(ALL, rows, NOW, steps=5, step_s=HOUR)
+    demand = demand_at(ALL, columns(*rows), NOW, steps=5, step_s=HOUR)
     assert demand.history.tolist() == [0, 1, 1, 2.5, 2.5]
     assert demand.jobs.over.tolist() == [True, False]
     assert demand.jobs.ran_s.tolist() == [HOUR, 0]
     # An hour of the forecast may last a minute: all times are stretched alike.
-    quick = demand_at(ALL, rows, NOW, steps=5, step_s=60)
+    quick = demand_at(ALL, columns(*rows), NOW, steps=5, step_s=60)
     assert quick.jobs.ran_s.tolist() == [60 * HOUR, 0]
     assert quick.at_s == NOW * 60
 
 
 def test_a_daily_pattern_is_foreseen_with_its_futures() -> None:
-    demand = demand_at(ALL, daily(), NOW + 7 * HOUR, steps=DAYS * 24, step_s=HOUR)
+    demand = demand_at(ALL, columns(*daily()), NOW + 7 * HOUR, steps=DAYS * 24, step_s=HOUR)
     forecaster = Forecaster(0)
     forecast = forecaster.forecast(demand)
     found = futures(demand, forecast)
@@ -97,7 +105,7 @@ def test_a_daily_pattern_is_foreseen_with_its_futures() -> None:
 
 
 def test_people_see_what_it_rests_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    demand = demand_at(ALL, daily(1), NOW, steps=24, step_s=60)
+    demand = demand_at(ALL, columns(*daily(1)), NOW, steps=24, step_s=60)
     monkeypatch.setattr(statistical, "library", lambda name: None)
     forecaster = Forecaster(0)
     monkeypatch.setattr(outlook, "library", lambda name: None)
@@ -112,20 +120,16 @@ def test_people_see_what_it_rests_on(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_series_are_of_all_together_of_queues_with_policies_and_of_the_largest() -> None:
-    rows = DemandRows(HOUR)
-    rows.rows = {
-        JobId(n): row(n, queue=QueueName(f"q{n}.x"), devices=float(n)) for n in range(1, 30)
-    }
-    rows.rows[JobId(99)] = row(99, waits=True)
-    policies = {QueueName("q1"): BurstPolicy(QueueName("q1"), allowed=True)}
-    by_key = rows.by_key()
-    known = Known(NOW, by_key, rows.steps(NOW), {}, policies)  # type: ignore[arg-type]
+    rows = [row(n, queue=QueueName(f"q{n}.x"), devices=float(n)) for n in range(1, 30)]
+    rows.append(row(99, waits=True, devices=500.0))
+    policies: Policies = {QueueName("q1"): BurstPolicy(QueueName("q1"), allowed=True)}
+    known = known_of(columns(*rows), {}, capacity={}, policies=policies, now=NOW, step_s=HOUR)
     keys = [each.queue for each in chosen(known)]
     assert keys[:3] == ["", "q1", "q29"]
     assert len(keys) == 9
-    assert len(by_key[ALL]) == 29
-    assert shares(by_key, "H100", now=NOW)["q1"] == 1 / 435
-    assert payers_of(policies) == [QueueName("q1")]  # type: ignore[arg-type]
+    assert len(known.columns) == 29
+    assert shares(known.columns, "H100", now=NOW)["q1"] == 1 / 435
+    assert payers_of(policies) == [QueueName("q1")]
     assert payers_of({None: BurstPolicy(None, allowed=True)}) == [None]
 
 
@@ -141,7 +145,7 @@ async def test_the_leader_forecasts_and_every_replica_shows_it() -> None:
     await world.clock.advance(60)
     await leader.foresight.look()
     # A new leader goes on with what the old one has learnt.
-    other = Foresight((await world.lead()).term)
+    other = Foresight((await world.lead()).term, Follower(28 * DAY))
     for _ in range(30):
         await world.clock.advance(HOUR)
         await other.look()
@@ -175,13 +179,13 @@ def test_what_is_booked_ahead_is_demand_for_certain() -> None:
     ]
     windows = windows_of(kept, now=NOW)
     assert {key.queue for key in windows} == {"", "nlp", "nlp.x"}
-    demand = demand_at(ALL, [], NOW, steps=1, step_s=HOUR, windows=windows[ALL])
+    demand = demand_at(ALL, columns(), NOW, steps=1, step_s=HOUR, windows=windows[ALL])
     assert Forecaster(0).forecast(demand).median[:4].tolist() == [0.0, 8.0, 8.0, 8.0]
-    quick = demand_at(ALL, [], NOW, steps=1, step_s=60, windows=windows[ALL])
+    quick = demand_at(ALL, columns(), NOW, steps=1, step_s=60, windows=windows[ALL])
     assert quick.booked[0].from_s == 120 * HOUR
 
 
 def test_a_demand_without_jobs_is_forecast() -> None:
-    demand = demand_at(ALL, [], NOW, steps=1, step_s=HOUR)
+    demand = demand_at(ALL, columns(), NOW, steps=1, step_s=HOUR)
     assert isinstance(demand, Demand)
     assert Forecaster(0).forecast(demand).median.tolist() == [0.0] * 24

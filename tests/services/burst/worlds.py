@@ -16,6 +16,7 @@ from atoll.burst.settings import BurstSettings
 from atoll.burst.usecases.books import join_token
 from atoll.burst.usecases.deciding import Decider
 from atoll.burst.usecases.desk import Desk
+from atoll.burst.usecases.follower import Follower
 from atoll.burst.usecases.foresight import Foresight
 from atoll.burst.usecases.lives import Lives
 from atoll.burst.usecases.reaper import reap
@@ -153,7 +154,7 @@ class Leader:
         self.term = term
         self.lives = {name: Lives(term, desk, name.__eq__) for name, desk in term.desks.items()}
         self.upkeep = Upkeep(term, keep_s=3600)
-        self.foresight = Foresight(term)
+        self.foresight = Foresight(term, Follower(28 * 86_400.0))
         self.decider = Decider(term, self.foresight)
 
     async def offers(self) -> None:

@@ -1,18 +1,26 @@
 """What goes on in clusters, as the broker sees it, in memory."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
+from typing import Final
 
-from atoll.adapters.memory.store_rows import Tables
+from atoll.adapters.memory.store_events import cursor_at
+from atoll.adapters.memory.store_rows import MemoryDatabase, Tables
+from atoll.adapters.memory.store_views import changed_since
 from atoll.core.model.burst import NO_CLUSTER
 from atoll.core.model.burst_demand import demand_of
-from atoll.core.model.ids import ClusterName
+from atoll.core.model.ids import AttemptId, ClusterName, JobId, job_of
 from atoll.core.model.inventory import Node
 from atoll.core.model.job import Job
 from atoll.core.model.lifecycle import TERMINAL_ATTEMPT, TERMINAL_JOB, JobState
+from atoll.core.model.messages import ChangeKind
 from atoll.core.model.plan import request_of
 from atoll.core.model.resources import BLOCKS_PER_DEVICE
-from atoll.ports.store.burst import Capacity, DemandRow, InstanceUse
+from atoll.ports.store.burst import Capacity, InstanceUse
+from atoll.ports.store.common import Cursor
+from atoll.ports.store.demand import ChangedDemand, DemandRow
+
+IN_LINE: Final = frozenset({JobState.QUEUED, JobState.HELD})
 
 
 def use_of(tables: Tables, name: ClusterName) -> InstanceUse:
@@ -42,14 +50,40 @@ def capacities(tables: Tables) -> list[Capacity]:
     ]
 
 
-def demand(tables: Tables, *, since: float, now: float) -> list[DemandRow]:
-    """Jobs that are not ended, or ended after `since`, by number."""
-    jobs = (job for _, job in sorted(tables.jobs.items()))
-    return [
-        _row(tables, job, now)
-        for job in jobs
-        if job.state not in TERMINAL_JOB or job.ended_at > since
-    ]
+async def demand_pages(
+    database: MemoryDatabase, *, since: float, page: int
+) -> AsyncIterator[list[DemandRow]]:
+    """Jobs that are not ended, by shard and number; then those that ended after `since`."""
+    tables = database.tables
+    live = sorted((tables.jobs[number] for number in database.live_jobs), key=_place)
+    for at in range(0, len(live), page):
+        yield [_row(tables, job) for job in live[at : at + page]]
+    over = (job for job in tables.jobs.values() if job.state in TERMINAL_JOB)
+    ended = sorted((job for job in over if job.ended_at > since), key=_end)
+    for at in range(0, len(ended), page):
+        yield [_row(tables, job) for job in ended[at : at + page]]
+
+
+def changed_demand(database: MemoryDatabase, cursor: Cursor) -> ChangedDemand:
+    """Jobs that were written since; raises CURSOR_EXPIRED."""
+    keys = changed_since(database, cursor)
+    jobs = {JobId(int(key)) for key in keys[ChangeKind.JOBS]}
+    jobs |= {job_of(AttemptId(int(key))) for key in keys[ChangeKind.ATTEMPTS]}
+    return ChangedDemand(cursor_at(database, database.seq), tuple(sorted(jobs)))
+
+
+def demand_of_jobs(tables: Tables, jobs: Iterable[JobId]) -> list[DemandRow]:
+    """Jobs as they are, by number; those that do not exist are left out."""
+    found = (tables.jobs.get(number) for number in sorted(set(jobs)))
+    return [_row(tables, job) for job in found if job is not None]
+
+
+def _place(job: Job) -> tuple[int, int]:
+    return job.shard, job.id
+
+
+def _end(job: Job) -> tuple[float, int]:
+    return job.ended_at, job.id
 
 
 def _kinds(node: Node) -> Iterator[str]:
@@ -59,21 +93,22 @@ def _kinds(node: Node) -> Iterator[str]:
     yield from (device.kind for device in node.inventory.devices if device.healthy)
 
 
-def _row(tables: Tables, job: Job, now: float) -> DemandRow:
+def _row(tables: Tables, job: Job) -> DemandRow:
     request = request_of(job.spec)
     kind, devices = _held(tables, job) or demand_of(request)
-    waiting = not job.started_at and job.state not in TERMINAL_JOB
-    later = bool(job.spec.depends_on) or job.spec.begin_at > now or job.state is JobState.HELD
+    # One that is back in the queue does not run any more, and need not wait for others again.
+    first = not job.started_at and job.state not in TERMINAL_JOB
+    waits = job.state is JobState.HELD or (first and bool(job.spec.depends_on))
     return DemandRow(
         job.id,
         job.queue,
         kind,
         devices,
         submitted_at=job.submitted_at,
-        started_at=job.started_at,
+        started_at=0.0 if job.state in IN_LINE else job.started_at,
         ended_at=job.ended_at,
         limit_s=request.terms.time_limit_s,
-        waits=waiting and later,
+        waits=waits,
         cluster=job.cluster or NO_CLUSTER,
         after=job.spec.depends_on,
         begin_at=job.spec.begin_at,

@@ -8,7 +8,14 @@ from dataclasses import replace
 from atoll.adapters.memory.burst_pruning import prune_burst
 from atoll.adapters.memory.burst_rows import THE_LOOP, all_offers, all_policies
 from atoll.adapters.memory.burst_tx import MemoryBurstTx
-from atoll.adapters.memory.burst_use import capacities, demand, use_of
+from atoll.adapters.memory.burst_use import (
+    capacities,
+    changed_demand,
+    demand_of_jobs,
+    demand_pages,
+    use_of,
+)
+from atoll.adapters.memory.store_events import cursor_at
 from atoll.adapters.memory.store_rows import MemoryDatabase
 from atoll.core.model.burst import ENDED, BurstPolicy, Instance, InstanceId, Offer, chain_of
 from atoll.core.model.burst_time import hour_of, month_of
@@ -17,7 +24,9 @@ from atoll.core.model.errors import StaleEpoch
 from atoll.core.model.ids import Epoch, JobId, QueueName
 from atoll.ports.clock import Clock
 from atoll.ports.store.bookings import LoopFence
-from atoll.ports.store.burst import BudgetState, BurstTx, Capacity, DemandRow, InstanceUse
+from atoll.ports.store.burst import BudgetState, BurstTx, Capacity, InstanceUse
+from atoll.ports.store.common import Cursor
+from atoll.ports.store.demand import PAGE, ChangedDemand, DemandRow
 
 
 class MemoryBurstStore:
@@ -123,9 +132,21 @@ class MemoryBurstStore:
         """By cluster and kind, of nodes that take work."""
         return capacities(self._database.tables)
 
-    async def demand(self, *, since: float) -> list[DemandRow]:
-        """Jobs that are not ended, or ended after `since`, by number."""
-        return demand(self._database.tables, since=since, now=self._clock.now())
+    async def demand_cursor(self) -> Cursor:
+        """From which later changes are seen."""
+        return cursor_at(self._database, self._database.seq)
+
+    def demand(self, *, since: float, page: int = PAGE) -> AsyncIterator[list[DemandRow]]:
+        """Jobs that are not ended, by shard and number; then those that ended after `since`."""
+        return demand_pages(self._database, since=since, page=page)
+
+    async def changed_demand(self, cursor: Cursor) -> ChangedDemand:
+        """Jobs that were written since, whoever wrote them; raises CURSOR_EXPIRED."""
+        return changed_demand(self._database, cursor)
+
+    async def demand_of(self, jobs: Iterable[JobId]) -> list[DemandRow]:
+        """Jobs as they are, by number; those that do not exist are left out."""
+        return demand_of_jobs(self._database.tables, jobs)
 
     async def memory(self, name: str) -> bytes | None:
         """What the forecaster keeps under a name."""

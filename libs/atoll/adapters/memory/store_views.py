@@ -85,10 +85,7 @@ def catch_up(
     database: MemoryDatabase, shard: ShardId, cursor: Cursor, *, writer: int, now: float
 ) -> ShardDelta:
     """Rows changed since a cursor, but for those that `writer` changed."""
-    seq, _ = position(database, cursor)
-    if seq < database.changes_lost:
-        raise expired("changes after it were dropped")
-    keys = _changed(database, seq, writer)
+    keys = changed_since(database, cursor, writer=writer)
     tables = database.tables
     jobs = _rows(tables.jobs, keys[ChangeKind.JOBS])
     attempts = _rows(tables.attempts, keys[ChangeKind.ATTEMPTS])
@@ -115,6 +112,19 @@ def catch_up(
         rentals=_rentals(_rows(tables.burst.instances, keys[ChangeKind.INSTANCES]), shard),
         burst=_ground(tables) if GROUND in keys[ChangeKind.INSTANCES] else None,
     )
+
+
+def changed_since(database: MemoryDatabase, cursor: Cursor, *, writer: int = 0) -> Keys:
+    """Keys of rows changed since, but for those that `writer` changed; raises CURSOR_EXPIRED."""
+    seq, _ = position(database, cursor)
+    if seq < database.changes_lost:
+        raise expired("changes after it were dropped")
+    keys: Keys = defaultdict(set)
+    start = bisect_right(database.changes, seq, key=lambda logged: logged.seq)
+    for logged in database.changes[start:]:
+        if logged.writer != writer or not writer:
+            keys[logged.kind].update(logged.keys)
+    return keys
 
 
 def _needed_rentals(tables: Tables, shard: ShardId) -> tuple[Rental, ...]:
@@ -149,15 +159,6 @@ def _windows(
         for window in windows_of(bookings.reservations[each.reservation], each, now=now)
     )
     return tuple(w for w in every if (c := tables.clusters.get(w.cluster)) and c.shard == shard)
-
-
-def _changed(database: MemoryDatabase, seq: int, writer: int) -> Keys:
-    keys: Keys = defaultdict(set)
-    start = bisect_right(database.changes, seq, key=lambda logged: logged.seq)
-    for logged in database.changes[start:]:
-        if logged.writer != writer:
-            keys[logged.kind].update(logged.keys)
-    return keys
 
 
 def _rows(table: Mapping[K, V], keys: set[int | str]) -> list[V]:

@@ -9,17 +9,22 @@ from atoll.adapters.postgres.burst_pruning import prune_burst
 from atoll.adapters.postgres.burst_rows import DECISION, WANTS, instance_from, queue_from
 from atoll.adapters.postgres.burst_sql import BUDGETS, INSTANCES
 from atoll.adapters.postgres.burst_tx import PostgresBurstTx
-from atoll.adapters.postgres.burst_use import read_capacities, read_demand, read_uses
+from atoll.adapters.postgres.burst_use import read_capacities, read_uses
 from atoll.adapters.postgres.burst_views import read_offers, read_policies
-from atoll.adapters.postgres.database import Database, take_long
+from atoll.adapters.postgres.cursors import Position
+from atoll.adapters.postgres.database import Database
+from atoll.adapters.postgres.demand import read_changed, read_numbered, read_pages
 from atoll.adapters.postgres.sql import Record
+from atoll.adapters.postgres.views import read_here
 from atoll.core.model.burst import BurstPolicy, Instance, InstanceId, Offer
 from atoll.core.model.burst_time import hour_of
 from atoll.core.model.burst_wants import BurstDecision, Want
 from atoll.core.model.errors import StaleEpoch
 from atoll.core.model.ids import Epoch, JobId, QueueName
 from atoll.ports.store.bookings import LoopFence
-from atoll.ports.store.burst import BudgetState, BurstTx, Capacity, DemandRow, InstanceUse
+from atoll.ports.store.burst import BudgetState, BurstTx, Capacity, InstanceUse
+from atoll.ports.store.common import Cursor
+from atoll.ports.store.demand import PAGE, ChangedDemand, DemandRow
 from atoll.runtime import failpoints
 
 TAKE_OVER: Final = """
@@ -152,11 +157,25 @@ class PostgresBurstStore:
         async with self._database.reading() as sql:
             return await read_capacities(sql)
 
-    async def demand(self, *, since: float) -> list[DemandRow]:
-        """Jobs that are not ended, or ended after `since`, by number."""
-        async with self._database.snapshot() as sql:
-            await take_long(sql)
-            return await read_demand(sql, since)
+    async def demand_cursor(self) -> Cursor:
+        """From which later changes are seen."""
+        async with self._database.reading() as sql:
+            return (await read_here(sql)).cursor()
+
+    def demand(self, *, since: float, page: int = PAGE) -> AsyncIterator[list[DemandRow]]:
+        """Jobs that are not ended, by shard and number; then those that ended after `since`."""
+        return read_pages(self._database, since=since, page=page)
+
+    async def changed_demand(self, cursor: Cursor) -> ChangedDemand:
+        """Jobs that were written since, whoever wrote them; raises CURSOR_EXPIRED."""
+        start = Position.parse(cursor)
+        async with self._database.reading() as sql:
+            return await read_changed(sql, start)
+
+    async def demand_of(self, jobs: Iterable[JobId]) -> list[DemandRow]:
+        """Jobs as they are, by number; those that do not exist are left out."""
+        async with self._database.reading() as sql:
+            return await read_numbered(sql, jobs)
 
     async def memory(self, name: str) -> bytes | None:
         """What the forecaster keeps under a name."""

@@ -9,11 +9,12 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from atoll.core.model.burst import NO_CLUSTER, BurstPolicy, Instance, InstanceId, Offer
+from atoll.core.model.burst import BurstPolicy, Instance, InstanceId, Offer
 from atoll.core.model.burst_wants import BurstDecision, Want
 from atoll.core.model.ids import ClusterName, Epoch, JobId, QueueName, ShardId
 from atoll.ports.store.bookings import LoopFence
 from atoll.ports.store.common import Change
+from atoll.ports.store.demand import DemandReads
 
 TO_END_S: Final = 900.0
 """So much of its price is held back of a month's budget for each instance that is bound: the time
@@ -96,31 +97,6 @@ class Capacity:
     rented: bool
 
 
-@dataclass(frozen=True, slots=True)
-class DemandRow:
-    """A job that takes or wants devices, for the forecast."""
-
-    job: JobId
-    queue: QueueName
-    kind: str
-    """Of what it runs on, or would take first."""
-    devices: float
-    submitted_at: float
-    started_at: float
-    """0: it has not started."""
-    ended_at: float = 0.0
-    """0: it has not ended."""
-    limit_s: float = 0.0
-    waits: bool = False
-    """It is not to start before others end."""
-    cluster: ClusterName = NO_CLUSTER
-    """Where it runs, or ran last."""
-    after: tuple[JobId, ...] = ()
-    """Jobs that have to end first."""
-    begin_at: float = 0.0
-    """Not before; 0: at once."""
-
-
 class BurstTx(Protocol):
     """One transaction. All lists may be empty."""
 
@@ -161,7 +137,7 @@ class BurstTx(Protocol):
         ...
 
     async def add_instances(self, new: Sequence[NewInstance]) -> list[Instance]:
-        """Insert with fresh numbers, each with its cluster (BOOTING) and the node of its offer.
+        """Insert with fresh numbers, each with its cluster (BOOTING) and the nodes of its offer.
 
         Says itself what changed, as `update_instances`, `put_policy` and `put_offers` do.
         """
@@ -206,7 +182,7 @@ class BurstTx(Protocol):
         ...
 
 
-class BurstStore(Protocol):
+class BurstStore(DemandReads, Protocol):
     """The burst service's side of the store."""
 
     def begin(self) -> AbstractAsyncContextManager[BurstTx]:
@@ -278,10 +254,6 @@ class BurstStore(Protocol):
 
     async def capacities(self) -> list[Capacity]:
         """By cluster and kind, of nodes that take work."""
-        ...
-
-    async def demand(self, *, since: float) -> list[DemandRow]:
-        """Jobs that are not ended, or ended after `since`, by number."""
         ...
 
     async def memory(self, name: str) -> bytes | None:

@@ -33,7 +33,10 @@ class Decider:
 
     term: Term
     foresight: Foresight
-    _busy: Busy = field(default_factory=Busy)
+    _busy: Busy = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._busy = Busy(self.foresight.follower)
 
     async def look(self) -> list[Happened]:
         """Decide once; what came of it."""
@@ -155,7 +158,7 @@ def _of(rent: Rent) -> BurstDecision:
         RENT,
         rent.why,
         kind=rent.offer.kind,
-        devices=rent.offer.devices,
+        devices=rent.offer.nodes * rent.offer.devices,
         offer=rent.offer.key,
         job=rent.jobs[0] if rent.jobs else None,
         queue=rent.queue,

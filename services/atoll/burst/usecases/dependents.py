@@ -5,15 +5,17 @@ on for half as long again. Nobody waits for ever: time limits bound all of it.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from statistics import median
+from collections.abc import Mapping
 from typing import Final
 
+import numpy as np
+
 from atoll.burst.usecases.booked import Window, Windows
+from atoll.burst.usecases.demand_table import Columns
 from atoll.core.engine.burst.demand.series import Key
 from atoll.core.model.burst import chain_of
 from atoll.core.model.ids import JobId, QueueName
-from atoll.ports.store.burst import DemandRow
+from atoll.ports.store.demand import DemandRow
 
 Rows = Mapping[JobId, DemandRow]
 USUAL_S: Final = 3600.0
@@ -23,19 +25,32 @@ MOST_LINKS: Final = 8
 """Jobs that wait for one another, one after the other, as far as it is followed."""
 
 
-def dependents(rows: Rows, *, now: float) -> Windows:
-    """What jobs will take that wait for others; those that are held by hand are left out."""
-    lengths = _Lengths(rows.values())
-    found: dict[Key, tuple[Window, ...]] = {}
+def dependents(rows: Rows, usual: Mapping[QueueName, float], *, now: float) -> Windows:
+    """What jobs will take that wait for others; those that are held by hand are left out.
+
+    `rows` has them, and those that they wait for; `usual` tells seconds that jobs run, by queue.
+    """
+    lengths = _Lengths(usual)
+    found: dict[Key, list[Window]] = defaultdict(list)
     for row in rows.values():
-        if not row.kind or not row.waits or not (row.after or row.begin_at):
+        if not row.kind or not row.waits_at(now) or not (row.after or row.begin_at):
             continue
         start = lengths.start_of(row, rows, now=now, links=MOST_LINKS)
         window = Window(row.devices, start, start + lengths.of(row))
         for queue in chain_of(row.queue):
-            key = Key(queue or "", row.kind)
-            found[key] = (*found.get(key, ()), window)
-    return found
+            found[Key(queue or "", row.kind)].append(window)
+    return {key: tuple(windows) for key, windows in found.items()}
+
+
+def usual_lengths(columns: Columns) -> dict[QueueName, float]:
+    """The middle time that jobs ran which are over, in seconds, by queue."""
+    starts, ends = columns.floats("started"), columns.floats("ended")
+    ran = columns.where((starts > 0) & (ends > 0))
+    lengths, queues = ran.floats("ended") - ran.floats("started"), ran.ints("queue")
+    return {
+        QueueName(columns.queues[number]): float(np.median(lengths[queues == number]))
+        for number in np.unique(queues).tolist()
+    }
 
 
 def together(one: Windows, other: Windows) -> Windows:
@@ -46,12 +61,8 @@ def together(one: Windows, other: Windows) -> Windows:
 class _Lengths:
     """How long jobs usually run, by queue."""
 
-    def __init__(self, rows: Iterable[DemandRow]) -> None:
-        ran: dict[QueueName, list[float]] = defaultdict(list)
-        for row in rows:
-            if row.started_at and row.ended_at:
-                ran[row.queue].append(row.ended_at - row.started_at)
-        self._usual = {queue: median(each) for queue, each in ran.items()}
+    def __init__(self, usual: Mapping[QueueName, float]) -> None:
+        self._usual = usual
 
     def of(self, row: DemandRow) -> float:
         """Seconds from the start of a job to its end."""

@@ -9,8 +9,10 @@ from atoll.burst.forecasting.forecaster import Forecaster
 from atoll.burst.forecasting.storage import packed, unpacked
 from atoll.burst.usecases import series as shown
 from atoll.burst.usecases.booked import Bookings, Windows, no_bookings, windows_of
-from atoll.burst.usecases.demand import ALL, DemandRows, demand_at, shares
-from atoll.burst.usecases.dependents import dependents, together
+from atoll.burst.usecases.demand import ALL, demand_at, shares, sizes, steps_of
+from atoll.burst.usecases.demand_table import Columns, of_queue
+from atoll.burst.usecases.dependents import dependents, together, usual_lengths
+from atoll.burst.usecases.follower import Follower
 from atoll.burst.usecases.outlook import SEED, futures, series_of
 from atoll.burst.usecases.series import Series, series_to_bytes
 from atoll.burst.usecases.term import Term
@@ -19,7 +21,7 @@ from atoll.core.engine.burst.demand.forecast import Forecast
 from atoll.core.engine.burst.demand.series import DAY, STEP_S, Demand, Floats, Key
 from atoll.core.model.burst import BurstPolicy
 from atoll.core.model.ids import QueueName
-from atoll.ports.store.burst import Capacity, DemandRow
+from atoll.ports.store.burst import Capacity
 
 KEPT_AS: Final = "forecast"
 MOST_QUEUES: Final = 8
@@ -33,13 +35,16 @@ class Known:
     """What is known at a time."""
 
     now: float
-    by_key: Mapping[Key, Sequence[DemandRow]]
+    columns: Columns
+    """Of jobs that take devices, or would."""
     steps: int
     capacity: Mapping[str, float]
     """Devices by kind, without what is rented."""
     policies: Policies
     windows: Windows = field(default_factory=dict)
     """Of bookings to come, and of jobs that wait for others."""
+    sizes: Mapping[Key, float] = field(default_factory=dict)
+    """Devices of all jobs of each series; 0 where there are only windows."""
 
 
 @dataclass(slots=True)
@@ -47,6 +52,7 @@ class Foresight:
     """Of one term. What forecasts were worth outlives it."""
 
     term: Term
+    follower: Follower
     step_s: float = STEP_S
     bookings: Bookings = no_bookings
     horizon: int = DAY
@@ -54,12 +60,8 @@ class Foresight:
     series: list[Series] = field(default_factory=list)
     made_at: float = 0.0
     """Of the outlooks, database time."""
-    _rows: DemandRows = field(init=False)
     _forecaster: Forecaster | None = None
     _observed_at: float = 0.0
-
-    def __post_init__(self) -> None:
-        self._rows = DemandRows(self.step_s)
 
     async def look(self) -> list[Series]:
         """Forecast as of now; learn from what came, once every step."""
@@ -90,17 +92,24 @@ class Foresight:
     async def _known(self) -> Known:
         store = self.term.books.store
         now = await self.term.now()
-        await self._rows.follow(store, now=now)
+        table = await self.follower.follow(store, now=now)
+        columns, related = table.columns(), table.related()
         booked = windows_of(await self.bookings(), now=now)
-        windows = together(booked, dependents(self._rows.rows, now=now))
-        return Known(
-            now,
-            {**{key: [] for key in windows}, **self._rows.by_key()},
-            self._rows.steps(now),
-            _devices(await store.capacities()),
-            {each.queue: each for each in await store.policies()},
-            windows,
-        )
+        capacity = _devices(await store.capacities())
+        policies = {each.queue: each for each in await store.policies()}
+
+        def known() -> Known:
+            comes = dependents(related, usual_lengths(columns), now=now)
+            return known_of(
+                columns,
+                together(booked, comes),
+                capacity=capacity,
+                policies=policies,
+                now=now,
+                step_s=self.step_s,
+            )
+
+        return await asyncio.to_thread(known)
 
     async def _fit(self, forecaster: Forecaster, at: float) -> None:
         """Seconds of work, beside the loop."""
@@ -117,7 +126,7 @@ class Foresight:
         return [
             demand_at(
                 key,
-                known.by_key[key],
+                of_queue(known.columns, key.queue, key.kind),
                 at,
                 steps=steps,
                 step_s=self.step_s,
@@ -159,19 +168,35 @@ class Foresight:
         payers = payers_of(known.policies)
         if None in payers:
             return [Outlook(kind, None, self.step_s, excess)]
-        part = shares(known.by_key, kind, now=known.now)
+        part = shares(known.columns, kind, now=known.now)
         return [
             Outlook(kind, queue, self.step_s, _part(excess, part.get(queue or ALL, 0.0)))
             for queue in payers
         ]
 
 
+def known_of(
+    columns: Columns,
+    windows: Windows,
+    *,
+    capacity: Mapping[str, float],
+    policies: Policies,
+    now: float,
+    step_s: float,
+) -> Known:
+    """Of all jobs, in whatever order they were written, and what lies ahead for sure."""
+    wanting = columns.where(columns.wanting(now)).by_number()
+    steps = steps_of(columns, now, step_s)
+    every = {**dict.fromkeys(windows, 0.0), **sizes(wanting)}
+    return Known(now, wanting, steps, capacity, policies, windows, every)
+
+
 def chosen(known: Known) -> list[Key]:
     """Series that are forecast: of all together, of queues with a policy, and of the largest."""
     found: list[Key] = []
-    for kind in sorted({key.kind for key in known.by_key}):
-        queues = [key for key in known.by_key if key.kind == kind and key.queue != ALL]
-        queues.sort(key=lambda key: (key.queue not in known.policies, -_size(known, key), key))
+    for kind in sorted({key.kind for key in known.sizes}):
+        queues = [key for key in known.sizes if key.kind == kind and key.queue != ALL]
+        queues.sort(key=lambda key: (key.queue not in known.policies, -known.sizes[key], key))
         found += [Key(ALL, kind), *queues[:MOST_QUEUES]]
     return found
 
@@ -182,10 +207,6 @@ def payers_of(policies: Policies) -> list[QueueName | None]:
         return [None]
     allowed = sorted(queue for queue, each in policies.items() if queue and each.allowed)
     return [q for q in allowed if not any(q.startswith(f"{other}.") for other in allowed)]
-
-
-def _size(known: Known, key: Key) -> float:
-    return sum(row.devices for row in known.by_key[key])
 
 
 def _part(excess: Floats, share: float) -> Floats:

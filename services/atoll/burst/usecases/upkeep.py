@@ -86,7 +86,9 @@ def leads_of(rows: list[Instance]) -> dict[str, float]:
     boots: dict[str, list[float]] = {}
     for row in rows:
         if row.ready_at:
-            boots.setdefault(type_key(row.offer), []).append(row.ready_at - row.requested_at)
+            # The clock may have gone back meanwhile.
+            took_s = max(0.0, row.ready_at - row.requested_at)
+            boots.setdefault(type_key(row.offer), []).append(took_s)
     return {key: median(found) for key, found in boots.items() if len(found) >= FEWEST_BOOTS}
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from atoll.core.engine.burst.demand.compact import left_of, merged
 from atoll.core.engine.burst.demand.series import (
     DAY,
     STEP_S,
@@ -37,10 +38,10 @@ class Held:
 
 def held(jobs: Jobs, survival: Survival, horizon: int) -> Held:
     """By the survival of their remaining time."""
-    mine = jobs.running
-    amount = jobs.amount[mine]
-    stay = survival.ahead(classes_of(amount), jobs.ran_s[mine], horizon)
-    return Held(amount @ stay, (amount * amount) @ (stay * (1 - stay)))
+    mine = _present(jobs)
+    amount, count = mine.amount, mine.counts
+    stay = survival.ahead(classes_of(amount), mine.ran_s, horizon)
+    return Held((amount * count) @ stay, (amount * amount * count) @ (stay * (1 - stay)))
 
 
 def simulate(
@@ -54,12 +55,21 @@ def simulate(
 def _held_runs(
     jobs: Jobs, survival: Survival, horizon: int, *, draw: np.random.Generator
 ) -> Floats:
-    mine = jobs.running
-    amount = jobs.amount[mine]
-    stay = survival.ahead(classes_of(amount), jobs.ran_s[mine], horizon)
+    mine = _present(jobs)
+    amount = mine.amount
+    stay = survival.ahead(classes_of(amount), mine.ran_s, horizon)
+    if mine.many is not None:
+        left = left_of(mine.many, stay, draw=draw, runs=RUNS)
+        return np.stack([left[:, :, step] @ amount for step in range(horizon)], axis=1)
     luck = draw.random((RUNS, len(amount)))
     # A job is still there as long as the chance to be there is above its luck.
     return np.stack([(luck < stay[:, step]) @ amount for step in range(horizon)], axis=1)
+
+
+def _present(jobs: Jobs) -> Jobs:
+    """Those that want devices now."""
+    mine = jobs.where(jobs.running)
+    return mine if mine.many is None else merged(mine)
 
 
 def _coming_runs(
@@ -93,7 +103,10 @@ def _brought(
     mine = back < steps
     amount = jobs.amount[mine]
     chance = survival.fresh(horizon)[:, classes_of(amount)]
-    stays = draw.random(len(amount)) < chance
+    if jobs.many is None:
+        stays = np.asarray(draw.random(len(amount)) < chance, dtype=float)
+    else:
+        stays = left_of(jobs.many[mine], chance.T, draw=draw, runs=1)[0].T
     found = np.zeros((steps, horizon))
     np.add.at(found, back[mine], (stays * amount).T)
     return found

@@ -28,7 +28,10 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Jobs:
-    """All jobs of a series that were submitted up to the origin: J rows of each column."""
+    """All jobs of a series that were submitted up to the origin: J rows of each column.
+
+    Where there are very many, a row may stand for several that are nearly alike.
+    """
 
     amount: Floats
     """(J) devices."""
@@ -38,6 +41,23 @@ class Jobs:
     """(J) of one that is over how long it ran, of one that runs how long so far; else 0."""
     over: Bools
     """(J) it has ended."""
+    many: Ints | None = None
+    """(J) how many jobs a row stands for; None: each for one."""
+
+    @property
+    def counts(self) -> Ints:
+        """(J) how many jobs a row stands for."""
+        return np.ones(len(self.amount), dtype=np.int64) if self.many is None else self.many
+
+    def where(self, chosen: Bools) -> "Jobs":
+        """Some of the rows."""
+        return Jobs(
+            self.amount[chosen],
+            self.age_s[chosen],
+            self.ran_s[chosen],
+            self.over[chosen],
+            None if self.many is None else self.many[chosen],
+        )
 
     @property
     def running(self) -> Bools:
@@ -88,7 +108,8 @@ def booked_ahead(demand: Demand, horizon: int) -> Floats:
     ahead = np.arange(1, horizon + 1) * STEP_S
     found = np.zeros(horizon)
     for booked in demand.booked:
-        found += booked.amount * ((ahead >= booked.from_s) & (ahead < booked.until_s))
+        first, last = np.searchsorted(ahead, (booked.from_s, booked.until_s))
+        found[first:last] += booked.amount
     return found
 
 

@@ -56,7 +56,7 @@ def classes_of(amount: Floats) -> Ints:
 def survival_of(jobs: Jobs) -> Survival:
     """The curves of some jobs; without jobs, half of them run longer than an hour or so."""
     seen = jobs.over | (jobs.ran_s > 0)
-    weight = np.exp(-jobs.age_s / FADE_S)
+    weight = np.asarray(np.exp(-jobs.age_s / FADE_S) * jobs.counts, dtype=float)
     ends = _counts(jobs, seen & jobs.over, weight)
     cut = _counts(jobs, seen & ~jobs.over, weight)
     # What was cut in a band was at risk in half of it.
