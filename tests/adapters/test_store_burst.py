@@ -8,7 +8,7 @@ from atoll.core.model.burst import (
     InstanceState,
     Market,
     cluster_of,
-    node_of,
+    nodes_of,
     rental_of,
 )
 from atoll.core.model.burst_wants import Ask, BurstDecision, Want
@@ -52,8 +52,18 @@ async def test_what_is_asked_for_has_a_cluster_and_a_node_at_once(world: StoreWo
     (cluster,) = await world.store.submission.clusters()
     assert (cluster.name, cluster.state) == (made.cluster, ClusterState.BOOTING)
     (row,) = await world.store.submission.nodes("", after=("", ""), limit=9)
-    assert (row.cluster, row.inventory) == (made.cluster, node_of(offer(), made.cluster))
+    assert (row.cluster, row.inventory) == (made.cluster, nodes_of(offer(), made.cluster)[0])
     assert [device.kind for device in row.inventory.devices] == ["H100", "H100"]
+
+
+async def test_an_instance_of_several_machines_has_a_node_for_each(world: StoreWorld) -> None:
+    pair = replace(offer(), nodes=2)
+    made = await rent(world.store, offer=pair)
+    rows = await world.store.submission.nodes("", after=("", ""), limit=9)
+    assert tuple(row.inventory for row in rows) == nodes_of(pair, made.cluster)
+    assert [row.inventory.name for row in rows] == [f"{made.cluster}-0", f"{made.cluster}-1"]
+    (rental,) = (await world.store.placement.load(DEFAULT_SHARD)).rentals
+    assert rental.offer == pair
 
 
 async def test_an_instance_is_written_but_not_who_it_is(world: StoreWorld) -> None:

@@ -6,7 +6,15 @@ import numpy as np
 
 from atoll.core.engine.cycle import CycleLimits, plan
 from atoll.core.engine.verify import verify
-from atoll.core.model.burst import BurstPolicy, InstanceId, InstanceState, Market, Offer, Rental
+from atoll.core.model.burst import (
+    BurstPolicy,
+    InstanceId,
+    InstanceState,
+    Market,
+    Offer,
+    Rental,
+    node_names,
+)
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, NodeId, QueueName, job_of
 from atoll.core.model.inventory import Cluster, ClusterState, Device, Node, NodeInventory
 from atoll.core.model.plan import (
@@ -26,13 +34,19 @@ from tests.core.worlds import GB, GIB, simple_nodes, simple_world
 ANYBODY = BurstPolicy(None, allowed=True)
 FIRST_RENTED = 100
 """Number of the node of instance 0; local ones have lower numbers."""
+APART = 1000
+"""Between the numbers of nodes of one instance."""
 
 
 def machine(number: int, state: InstanceState = InstanceState.READY, **given: object) -> Rental:
-    """Instance `number`: 2 H100s and 8 cores in a cluster of its own, at `number` dollars."""
+    """Instance `number`: 2 H100s and 8 cores in a cluster of its own, at `number` dollars.
+
+    `nodes`: so many of that in one.
+    """
     offer = Offer(
         "cloud", "eu-1a", "eu", "small", Market.SPOT, 8000, 64 * GIB, "H100", 2, price=number
     )
+    offer = replace(offer, nodes=int(str(given.pop("nodes", 1))))
     plain = Rental(
         InstanceId(number),
         ClusterName(f"burst-{number}"),
@@ -76,7 +90,7 @@ class Shard:
             cluster = Cluster(rental.cluster, state=state, inventory_number=int(ready))
             self.world.put_rentals([rental])
             self.world.set_clusters([cluster])
-            self.world.upsert_nodes([node_of(rental, joined=ready)])
+            self.world.upsert_nodes(nodes_of(rental, joined=ready))
 
     def submit(self, *jobs: PendingJob) -> None:
         self.world.upsert_pending(jobs)
@@ -124,14 +138,24 @@ class Shard:
 
 def node_of(rental: Rental, *, joined: bool) -> Node:
     """Its one node, as it is offered or as its agent reports it."""
+    (node,) = nodes_of(rental, joined=joined)
+    return node
+
+
+def nodes_of(rental: Rental, *, joined: bool) -> list[Node]:
+    """All of its nodes."""
     offer = rental.offer
     devices = tuple(Device(i, offer.kind, 80 * GB) for i in range(offer.devices))
-    name = str(rental.cluster)
-    inventory = NodeInventory(name, offer.cpu_milli, offer.memory_bytes, devices)
-    number = NodeId(FIRST_RENTED + rental.instance)
-    return Node(
-        number, rental.cluster, inventory, inventory_number=int(joined), revision=1 + int(joined)
-    )
+    return [
+        Node(
+            NodeId(FIRST_RENTED + rental.instance + n * APART),
+            rental.cluster,
+            NodeInventory(name, offer.cpu_milli, offer.memory_bytes, devices),
+            inventory_number=int(joined),
+            revision=1 + int(joined),
+        )
+        for n, name in enumerate(node_names(rental.cluster, offer.nodes))
+    ]
 
 
 def places(made: Plan) -> dict[int, str]:

@@ -8,6 +8,7 @@ import pytest
 
 from atoll.core.engine.choice.asks import asks_of
 from atoll.core.engine.choice.candidates import Asked, candidates
+from atoll.core.engine.choice.places import price_hour
 from atoll.core.engine.choice.scene import Renting, Scene
 from atoll.core.engine.choice.wanting import Hope
 from atoll.core.engine.choice.worth import delay_cost, dollars, hour_of, in_words
@@ -21,7 +22,7 @@ from atoll.core.model.burst import (
     Offer,
     Rental,
 )
-from atoll.core.model.burst_wants import Ask, Candidate
+from atoll.core.model.burst_wants import Ask, Candidate, TaskAsk
 from atoll.core.model.ids import ClusterName, JobId, NodeId, QueueName
 from atoll.core.model.inventory import Avoidance, Cluster
 from atoll.core.model.plan import GangRequest, GroupRequest, PendingJob, RunTerms
@@ -163,6 +164,13 @@ def test_a_rented_machine_costs_the_part_that_is_taken() -> None:
     assert each[RENTED].price == 2 * MICROS
 
 
+def test_of_a_group_of_machines_a_gang_pays_those_that_it_takes() -> None:
+    each = rental(InstanceState.READY)
+    four = replace(each, offer=replace(each.offer, nodes=4, devices=8))
+    ask = Ask("H100", 1600, 2000, 2 * GIB, (TaskAsk(2, 800, 1000, GIB),))
+    assert price_hour(four, ask) == round(four.offer.price / 2)
+
+
 def test_a_rented_machine_of_others_is_not_allowed() -> None:
     world = with_rented(two(), rental(InstanceState.READY, queue=QueueName("b")))
     (last,) = [c for c in found(world, simple_job(9, gpus(2))) if c.cluster == RENTED]
@@ -176,8 +184,14 @@ WIDE = GroupRequest(3, 3, (SHAPE,))
 @pytest.mark.parametrize(
     ("request_", "asks"),
     [
-        (gpus(2, tasks=2), (Ask("H100", 400, 2000, 2 * GIB),)),
-        (GangRequest((WIDE,)), (Ask("H100", 300, 3000, 3 * GIB),)),
+        (
+            gpus(2, tasks=2),
+            (Ask("H100", 400, 2000, 2 * GIB, (TaskAsk(2, 200, 1000, GIB),)),),
+        ),
+        (
+            GangRequest((WIDE,)),
+            (Ask("H100", 300, 3000, 3 * GIB, (TaskAsk(3, 100, 1000, GIB),)),),
+        ),
         (GangRequest((replace(WIDE, count=1, min_count=1),)), (Ask("H100", 60, 1000, GIB),)),
         (replace(gpus(1), burst=False), ()),
         (replace(gpus(1), reservation="x"), ()),
@@ -186,7 +200,7 @@ WIDE = GroupRequest(3, 3, (SHAPE,))
         (GangRequest((replace(WIDE, shapes=(replace(SHAPE, labels=(("a", "b"),)),)),)), ()),
     ],
 )
-def test_what_a_job_takes_of_one_machine(request_: GangRequest, asks: tuple[Ask, ...]) -> None:
+def test_what_a_job_takes_of_an_instance(request_: GangRequest, asks: tuple[Ask, ...]) -> None:
     assert asks_of(request_) == asks
 
 

@@ -34,7 +34,7 @@ NLP = QueueName("nlp")
 
 @pytest.mark.parametrize("market", Market)
 def test_offers(market: Market) -> None:
-    offer = replace(OFFER, market=market, available=False)
+    offer = replace(OFFER, market=market, available=False, nodes=2)
     assert offer_to_proto(offer) == pb.Offer(
         key=offer.key,
         provider="ec2",
@@ -48,6 +48,7 @@ def test_offers(market: Market) -> None:
         devices=8,
         price=3_100_000,
         lead_s=90.0,
+        nodes=2,
     )
 
 

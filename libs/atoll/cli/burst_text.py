@@ -28,9 +28,12 @@ def market_text(market: Market) -> str:
 
 
 def devices_of(offer: OfferInfo) -> str:
-    """`4 x A10G`, `64 CPUs`."""
-    if offer.kind:
-        return f"{offer.devices} x {offer.kind}"
+    """`4 x A10G`, `64 CPUs`, `2 nodes of 8 x H100`."""
+    each = f"{offer.devices} x {offer.kind}" if offer.kind else _cpus(offer)
+    return f"{offer.nodes} nodes of {each}" if offer.nodes > 1 else each
+
+
+def _cpus(offer: OfferInfo) -> str:
     return f"{cpus_text(offer.cpu_milli)} CPU{'' if offer.cpu_milli == 1000 else 's'}"
 
 

@@ -27,16 +27,18 @@ class OfferInfo:
     """Device kind; empty: none."""
     devices: int
     price_per_hour: Decimal
-    """Dollars for the whole instance."""
+    """Dollars for the whole instance, all machines of it."""
     lead_s: float
     """Until work can start there."""
     available: bool
     """False: the last try found none."""
+    nodes: int = 1
+    """Equal machines that are one instance and one cluster; CPU, memory and devices are of each."""
 
     @property
     def price_per_device_hour(self) -> Decimal:
-        """Dollars for one device of it; for all of it when it has none."""
-        return self.price_per_hour / max(1, self.devices)
+        """Dollars for one device of it; for one machine when there is none."""
+        return self.price_per_hour / (max(1, self.nodes) * max(1, self.devices))
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ class CreateOrder:
     token: str
     offer: Offer
     cluster: str
-    """Name that its agent joins with; its only node is called the same."""
+    """Name that its agent joins with; its nodes are called as node_names says."""
     join_token: str
     """One-time: the agent shows it when it opens its first session."""
     tags: Mapping[str, str]

@@ -40,6 +40,7 @@ def offer_to_proto(offer: Offer) -> pb.Offer:
         memory_bytes=offer.memory_bytes,
         kind=offer.kind,
         devices=offer.devices,
+        nodes=offer.nodes,
         price=offer.price,
         lead_s=offer.lead_s,
         available=offer.available,

@@ -6,6 +6,7 @@ from typing import Self
 from pydantic import Field, SecretStr, model_validator
 
 from atoll.agent.parts import GuardLimits
+from atoll.core.model.burst import MOST_NODES
 from atoll.runtime.settings import Listen, Names, ServiceSettings
 
 CLUSTER_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
@@ -51,6 +52,13 @@ class AgentSettings(ServiceSettings):
         default=1.0, gt=0, le=1e6, description="simulated: seconds of a job in one real second"
     )
     node_name: str = Field(default="", description="local: name of the node; empty: the host's")
+    node_count: int = Field(
+        default=1,
+        ge=1,
+        le=MOST_NODES,
+        description="local: as how many nodes this machine is shown, each with what is declared: "
+        "to try out what takes several; their names are numbered",
+    )
     devices_file: Path | None = Field(
         default=None, description="local: devices to declare in place of those that are found"
     )
@@ -81,6 +89,16 @@ class AgentSettings(ServiceSettings):
         for label in self.labels:
             if not label.partition("=")[2]:
                 raise ValueError(f"label {label!r} is not key=value")
+        return self
+
+    @model_validator(mode="after")
+    def _several_nodes_are_declared(self) -> Self:
+        declared = self.devices_file is not None and self.cpu_milli and self.memory_bytes
+        if self.node_count > 1 and (not declared or self.measure_load):
+            raise ValueError(
+                "node_count above 1 needs cpu_milli, memory_bytes and devices_file, and no "
+                "measure_load: what is found here is there once"
+            )
         return self
 
     @property

@@ -179,6 +179,30 @@ def test_a_machine_that_joins_smaller_than_it_was_offered_is_free_for_others() -
     assert places(shard.at(3.0)) == {2: "burst-1"}
 
 
+def test_a_gang_starts_on_the_machines_of_one_instance_never_on_those_of_two() -> None:
+    shard = Shard(nodes=0)
+    shard.submit(job(1, tasks=2))
+    shard.rent(machine(1), machine(2))
+    assert not shard.at(1.0).placements
+    shard.rent(machine(3, nodes=2))
+    (placement,) = shard.at(2.0).placements
+    assert placement.cluster == "burst-3"
+    assert [task.node_name for task in placement.tasks] == ["burst-3-0", "burst-3-1"]
+
+
+def test_machines_of_one_instance_are_held_for_a_gang_while_they_boot() -> None:
+    shard = Shard(nodes=0)
+    shard.submit(job(1, tasks=2), job(2))
+    shard.rent(machine(1, BOOTING, nodes=3, jobs=(JobId(1), JobId(2))))
+    held = {n.job: {t.node_name for t in n.tasks} for n in shard.at(1.0).nominations}
+    assert sorted(map(len, held.values())) == [1, 2]
+    assert len(set().union(*held.values())) == 3
+    shard.rent(machine(1, READY, nodes=3, jobs=(JobId(1), JobId(2))))
+    assert places(shard.at(2.0)) == {1: "burst-1", 2: "burst-1"}
+    shard.rent(machine(1, DRAINING, nodes=3, stop_at=50.0), joined=True)
+    assert {job_of(each.attempt) for each in shard.at(50.0).evictions} == {1, 2}
+
+
 def test_a_job_at_its_limit_does_not_keep_a_machine_that_has_joined() -> None:
     shard = Shard(nodes=0)
     shard.submit(job(1))

@@ -8,9 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from atoll.agent.backends.local import group_name
 from atoll.agent.localrun.cgroups import find_cgroups
+from atoll.agent.settings import AgentSettings
 from atoll.core.model.lifecycle import AttemptEvent
 from atoll.core.model.reason import ReasonCode
 from atoll.core.model.resources import DeviceGrant
@@ -53,6 +55,47 @@ async def test_members_know_their_place_and_each_other(opened: Opened) -> None:
     other = dict(line.split("=", 1) for line in (await text(opened, 7, 1)).splitlines())
     assert (other["ATOLL_RANK"], other["PET_NODE_RANK"], other["RANK"]) == ("1", "1", "1")
     assert other["MASTER_PORT"] == env["MASTER_PORT"]
+
+
+async def test_this_machine_can_be_shown_as_several_nodes(tmp_path: Path) -> None:
+    devices = tmp_path / "two.yaml"
+    devices.write_text("[{kind: H100, count: 2}]")
+    several = AgentSettings(
+        cluster="pair",
+        data_dir=tmp_path,
+        node_name="n",
+        node_count=2,
+        measure_load=False,
+        cpu_milli=4000,
+        memory_bytes=8 << 30,
+        devices_file=devices,
+    )
+    opened = Opened(several)
+    await opened.open()
+    try:
+        nodes = opened.backend.inventory()
+        assert [(n.name, n.cpu_milli, len(n.devices)) for n in nodes] == [
+            ("n-0", 4000, 2),
+            ("n-1", 4000, 2),
+        ]
+        both = (DeviceGrant(0, 100), DeviceGrant(1, 100))
+        plain = order(7, job(run="env"), tasks=2)
+        tasks = tuple(
+            task._replace(node_name=f"n-{task.rank}", devices=both) for task in plain.tasks
+        )
+        addresses = {node.name: node.address for node in nodes}
+        env = await printed(opened, replace(plain, tasks=tasks, addresses=addresses))
+        assert (env["ATOLL_NODE"], env["ATOLL_HOSTS"]) == ("n-0", "127.0.0.1,127.0.0.1")
+        other = dict(line.split("=", 1) for line in (await text(opened, 7, 1)).splitlines())
+        assert (other["ATOLL_NODE"], other["ATOLL_DEVICES"]) == ("n-1", "0,1")
+    finally:
+        await opened.end_all()
+        await opened.close()
+
+
+def test_what_is_found_on_a_machine_is_there_once(tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match="needs cpu_milli, memory_bytes and devices_file"):
+        AgentSettings(cluster="pair", data_dir=tmp_path, node_count=2)
 
 
 async def test_a_member_that_fails_ends_the_others(opened: Opened) -> None:

@@ -14,7 +14,7 @@ from atoll.core.model.burst import (
     Offer,
     chain_of,
     cluster_of,
-    node_of,
+    nodes_of,
 )
 from atoll.core.model.burst_wants import BurstDecision
 from atoll.core.model.errors import StaleEpoch
@@ -79,7 +79,7 @@ class MemoryBurstTx:
         self._bind(queue, -rate)
 
     async def add_instances(self, new: Sequence[NewInstance]) -> list[Instance]:
-        """Insert with fresh numbers, each with its cluster (BOOTING) and the node of its offer."""
+        """Insert with fresh numbers, each with its cluster (BOOTING) and the nodes of its offer."""
         return [self._add(each) for each in new]
 
     async def lock_instances(self, ids: Iterable[InstanceId]) -> dict[InstanceId, Instance]:
@@ -144,17 +144,17 @@ class MemoryBurstTx:
         self._burst.instances.put(number, row)
         booting = Cluster(made.cluster, shard=new.shard, state=ClusterState.BOOTING)
         self._rows.clusters.put(made.cluster, booting)
-        self._add_node(made.cluster, made.offer)
+        self._add_nodes(made.cluster, made.offer)
         self._note(ChangeKind.INSTANCES, number)
         self._note(ChangeKind.CLUSTERS, made.cluster)
         return made
 
-    def _add_node(self, cluster: ClusterName, offer: Offer) -> None:
-        number = NodeId(next(self._database.node_numbers))
-        node = Node(number, cluster, node_of(offer, cluster))
-        self._rows.nodes.put(number, node)
-        self._rows.node_ids.put((cluster, node.inventory.name), number)
-        self._note(ChangeKind.NODES, number)
+    def _add_nodes(self, cluster: ClusterName, offer: Offer) -> None:
+        for inventory in nodes_of(offer, cluster):
+            number = NodeId(next(self._database.node_numbers))
+            self._rows.nodes.put(number, Node(number, cluster, inventory))
+            self._rows.node_ids.put((cluster, inventory.name), number)
+            self._note(ChangeKind.NODES, number)
 
     def _bind(self, queue: QueueName | None, rate: int) -> None:
         for each in chain_of(queue):

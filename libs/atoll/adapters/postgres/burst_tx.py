@@ -32,7 +32,7 @@ from atoll.adapters.postgres.burst_sql import (
 from atoll.adapters.postgres.inventories import add_nodes
 from atoll.adapters.postgres.live import LiveRowsTx
 from atoll.adapters.postgres.sql import Sql
-from atoll.core.model.burst import BurstPolicy, Instance, InstanceId, Offer, cluster_of, node_of
+from atoll.core.model.burst import BurstPolicy, Instance, InstanceId, Offer, cluster_of, nodes_of
 from atoll.core.model.burst_wants import BurstDecision
 from atoll.core.model.errors import StaleEpoch
 from atoll.core.model.ids import QueueName
@@ -87,7 +87,7 @@ class PostgresBurstTx:
         await burst_money.give_back_budget(self._sql, queue, rate)
 
     async def add_instances(self, new: Sequence[NewInstance]) -> list[Instance]:
-        """Insert with fresh numbers, each with its cluster (BOOTING) and the node of its offer."""
+        """Insert with fresh numbers, each with its cluster (BOOTING) and the nodes of its offer."""
         if not new:
             return []
         numbers = map(InstanceId, await self._numbers(len(new)))
@@ -163,7 +163,7 @@ class PostgresBurstTx:
 
     async def _note_new(self, made: Sequence[Instance]) -> None:
         nodes = await add_nodes(
-            self._sql, [(each.cluster, node_of(each.offer, each.cluster)) for each in made]
+            self._sql, [(i.cluster, node) for i in made for node in nodes_of(i.offer, i.cluster)]
         )
         await self.changed([
             Change(ChangeKind.INSTANCES, ids=tuple(each.id for each in made)),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from atoll.core.engine.offers import NodeOffer, offer_of, shortfall, tasks_on
 from atoll.core.engine.sentences import node_reason, too_wide_reason
-from atoll.core.model.burst import Offer, node_of
+from atoll.core.model.burst import Offer, nodes_of
 from atoll.core.model.ids import ClusterName
 from atoll.core.model.inventory import Cluster, ClusterState, Node
 from atoll.core.model.plan import GangRequest, GroupRequest
@@ -46,12 +46,14 @@ class CapacitySummary:
 
     @classmethod
     def offered(cls, offers: Iterable[Offer]) -> "CapacitySummary":
-        """Machines that may be rented: each is a cluster of its own, with one node."""
-        nodes = {offer_of(node_of(o, ClusterName(o.instance_type))): o for o in offers}
+        """Instances that may be rented: each is a cluster of its own, with equal nodes."""
+        found = {
+            (offer_of(nodes_of(o, ClusterName(o.instance_type))[0]), o.nodes): o for o in offers
+        }
         return cls(
             tuple(
-                ClusterOffer(ClusterName(offer.instance_type), True, ((node, 1),))
-                for node, offer in sorted(nodes.items(), key=lambda each: each[0])
+                ClusterOffer(ClusterName(offer.instance_type), True, (each,))
+                for each, offer in sorted(found.items(), key=lambda pair: pair[0])
             )
         )
 

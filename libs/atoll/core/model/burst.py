@@ -14,6 +14,8 @@ InstanceId = NewType("InstanceId", int)
 """Number of an instance in the store, never reused."""
 MICROS: Final = 1_000_000
 """Micro-dollars in a dollar."""
+MOST_NODES: Final = 64
+"""Of one instance."""
 NO_CLUSTER: Final = ClusterName("")
 CLUSTER_PREFIX: Final = "burst-"
 """Of the names of rented clusters; nobody else's may begin so."""
@@ -52,11 +54,18 @@ class Offer:
     """False: the last try found none."""
     most: int = 0
     """Instances that can be had at most; 0: not known."""
+    nodes: int = 1
+    """Equal machines that are one instance, one cluster: CPU, memory and devices are of each."""
 
     @property
     def key(self) -> str:
         """What tells offers apart."""
         return f"{self.provider}/{self.zone}/{self.instance_type}/{self.market}"
+
+    @property
+    def units(self) -> int:
+        """Devices of all nodes, or the nodes where there is none."""
+        return self.nodes * (self.devices or 1)
 
 
 class InstanceState(enum.StrEnum):
@@ -103,7 +112,7 @@ class EndCause(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A rented machine, from the wish to the provider's confirmation of its end."""
+    """A rented machine, or group of machines, from the wish to the provider's word of its end."""
 
     id: InstanceId
     token: str
@@ -196,16 +205,24 @@ def chain_of(queue: QueueName | None) -> tuple[QueueName | None, ...]:
 
 
 def cluster_of(instance: InstanceId) -> ClusterName:
-    """The cluster that an instance joins as; its only node has the same name."""
+    """The cluster that an instance joins as."""
     return ClusterName(f"{CLUSTER_PREFIX}{instance}")
 
 
-def node_of(offer: Offer, cluster: ClusterName) -> NodeInventory:
+def nodes_of(offer: Offer, cluster: ClusterName) -> tuple[NodeInventory, ...]:
     """What an instance of an offer will say of itself, as far as the offer tells."""
     devices = tuple(Device(index, offer.kind, memory_bytes=0) for index in range(offer.devices))
-    return NodeInventory(
-        str(cluster), offer.cpu_milli, offer.memory_bytes, devices=devices if offer.kind else ()
+    return tuple(
+        NodeInventory(
+            name, offer.cpu_milli, offer.memory_bytes, devices=devices if offer.kind else ()
+        )
+        for name in node_names(cluster, offer.nodes)
     )
+
+
+def node_names(cluster: str, nodes: int) -> tuple[str, ...]:
+    """An only node has the name of its cluster; several are numbered behind it."""
+    return (cluster,) if nodes == 1 else tuple(f"{cluster}-{n}" for n in range(nodes))
 
 
 def rental_of(instance: Instance, *, ready_at: float, give_up_at: float) -> Rental:

@@ -44,7 +44,7 @@ def _narrowed(policy: BurstPolicy, offer: Offer) -> str:
         return f"providers {', '.join(policy.providers)}, not {offer.provider}"
     if offer.market not in policy.markets:
         return f"{' and '.join(policy.markets)}, not {offer.market}"
-    each = offer.price / max(1, offer.devices)
+    each = offer.price / offer.units
     if policy.most_price and each > policy.most_price:
         return (
             f"${policy.most_price / MICROS:.2f} per device-hour at most, not ${each / MICROS:.2f}"

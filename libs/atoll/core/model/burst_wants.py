@@ -7,8 +7,19 @@ from atoll.core.model.ids import ClusterName, JobId, QueueName
 
 
 @dataclass(frozen=True, slots=True)
+class TaskAsk:
+    """What each of some equal tasks takes. Shares of devices count as whole ones."""
+
+    count: int
+    blocks: int = 0
+    """100 per device."""
+    cpu_milli: int = 0
+    memory_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Ask:
-    """What a whole job takes, all of its tasks together: it has to fit one machine."""
+    """What a whole job takes, all of its tasks together: it has to fit one instance."""
 
     kind: str = ""
     """Device kind; empty: none is needed."""
@@ -16,6 +27,8 @@ class Ask:
     """100 per device."""
     cpu_milli: int = 0
     memory_bytes: int = 0
+    tasks: tuple[TaskAsk, ...] = ()
+    """Of a job that can do with several machines; none: it has to fit one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +41,7 @@ class Want:
     job: JobId
     queue: QueueName
     asks: tuple[Ask, ...]
-    """Alternatives, in order of preference; none: it cannot run on one machine."""
+    """Alternatives, in order of preference; none: it cannot run on what is rented."""
     submitted_at: float
     work_s: float
     """Expected time from start to end."""

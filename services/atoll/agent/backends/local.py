@@ -1,4 +1,4 @@
-"""This machine as a cluster of one node: every attempt is a wrapper with its processes.
+"""This machine as a cluster, mostly of one node: every attempt is a wrapper with its processes.
 
 The wrapper outlives the agent. What an agent finds when it comes back stands in
 the folders of the runs: `started` and no process and no `exit` means that nobody
@@ -78,8 +78,8 @@ class LocalBackend:
         return found
 
     def inventory(self) -> tuple[NodeInventory, ...]:
-        """The one node."""
-        return (self._ground.node,)
+        """This machine, as one node or as several."""
+        return self._ground.nodes
 
     async def inventory_changed(self) -> None:
         """Return when the machine has changed."""
@@ -181,7 +181,7 @@ class LocalBackend:
         return True
 
     def _node(self, name: str) -> NodeInventory | None:
-        return self._ground.node if name == self._ground.node.name else None
+        return next((node for node in self._ground.nodes if node.name == name), None)
 
     def _without_instance(self, order: StartOrder) -> Refusal | None:
         devices = {device.index: device for device in self._ground.node.devices}

@@ -9,6 +9,7 @@ from atoll.agent.localrun import machine
 from atoll.agent.localrun.devices import declared_devices, foreign_blocks, found_devices
 from atoll.agent.localrun.load import LoadMeter, own_processes, sample
 from atoll.agent.settings import AgentSettings
+from atoll.core.model.burst import node_names
 from atoll.core.model.inventory import Device, LocalUse, NodeInventory
 from atoll.ports.clock import Clock
 
@@ -19,7 +20,7 @@ LOOPBACK: Final = "127.0.0.1"
 
 
 class Ground:
-    """The node; `wrappers` gives the pids of the runs that are ours."""
+    """The nodes, equal ones; `wrappers` gives the pids of the runs that are ours."""
 
     def __init__(
         self, settings: AgentSettings, clock: Clock, wrappers: Callable[[], Sequence[int]]
@@ -33,6 +34,7 @@ class Ground:
         self._declared = (
             None if settings.devices_file is None else declared_devices(settings.devices_file)
         )
+        self._names = node_names(name, settings.node_count)
         self.node = NodeInventory(
             name=name,
             cpu_milli=settings.cpu_milli or machine.cpu_milli(),
@@ -41,6 +43,11 @@ class Ground:
             # Members of a gang are all here.
             address=LOOPBACK,
         )
+
+    @property
+    def nodes(self) -> tuple[NodeInventory, ...]:
+        """All that this machine is shown as."""
+        return tuple(replace(self.node, name=name) for name in self._names)
 
     async def changed(self) -> None:
         """Return when the node has changed."""

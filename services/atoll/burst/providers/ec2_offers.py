@@ -8,7 +8,7 @@ from pydantic import Field
 
 from atoll.burst.providers.boot import BootSettings
 from atoll.burst.providers.ec2_calls import Calls
-from atoll.burst.providers.site import Settings, micros
+from atoll.burst.providers.site import Settings, SingleMachine, micros
 from atoll.core.model.burst import Market, Offer
 from atoll.ports.clock import Clock
 
@@ -16,7 +16,7 @@ MIB: Final = 1 << 20
 NOTICE_S: Final = 120.0
 
 
-class Ec2Type(Settings):
+class Ec2Type(SingleMachine):
     """An instance type to be rented; its size is asked of EC2."""
 
     on_demand: float | None = Field(default=None, ge=0)

@@ -23,7 +23,7 @@ from pydantic import Field
 from atoll.burst.providers.boot import agent_settings
 from atoll.burst.providers.folders import PROVIDER_PREFIX, Folder
 from atoll.burst.providers.site import DEPLOYMENT_TAG, Settings, Site, micros, read
-from atoll.core.model.burst import Market, Offer
+from atoll.core.model.burst import MOST_NODES, Market, Offer
 from atoll.ports.provider import (
     CreateOrder,
     NoCapacity,
@@ -49,6 +49,8 @@ class ProcessType(Settings):
     kind: str = ""
     devices: int = Field(default=0, ge=0)
     """Pretended: work is told of them, and there are none."""
+    nodes: int = Field(default=1, ge=1, le=MOST_NODES)
+    """Pretended too: its agent shows so many machines, and all work runs on this one."""
     on_demand: float | None = Field(default=0.04, ge=0)
     """None: not to be had."""
     spot: float | None = Field(default=0.012, ge=0)
@@ -174,6 +176,7 @@ class ProcessProvider:
             "measure_load": False,
             "cpu_milli": order.offer.cpu_milli,
             "memory_bytes": order.offer.memory_bytes,
+            "node_count": order.offer.nodes,
             "devices_file": str(folder.path / "devices.yaml"),
         }
 
@@ -198,6 +201,7 @@ class ProcessProvider:
                             memory_bytes=round(kind.memory_gib * GIB),
                             kind=kind.kind,
                             devices=kind.devices,
+                            nodes=kind.nodes,
                             price=micros(price),
                             lead_s=self._settings.boot_s + self._settings.lead_s,
                             notice_s=self._settings.notice_s if market is Market.SPOT else 0.0,

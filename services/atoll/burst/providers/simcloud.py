@@ -13,19 +13,21 @@ from pydantic import Field, field_validator
 
 from atoll.burst.providers.site import Settings, chance
 from atoll.burst.providers.steps import PLENTY, Steps, steps
-from atoll.core.model.burst import Market
+from atoll.core.model.burst import MOST_NODES, Market
 from atoll.ports.provider import CreateOrder, NoCapacity, Phase, ProviderRefused, Sighting
 
 NEVER: Final = 0.0
 
 
 class MachineType(Settings):
-    """One type of machine, and its prices in dollars per hour."""
+    """One type of instance, and its prices in dollars per hour."""
 
     cpu: float = 4.0
     memory_gib: float = 16.0
     kind: str = ""
     devices: int = 0
+    nodes: int = Field(default=1, ge=1, le=MOST_NODES)
+    """So many machines are one instance; zones count instances."""
     on_demand: float | None = Field(default=1.0, ge=0)
     """None: not to be had."""
     spot: float | None = Field(default=0.3, ge=0)

@@ -183,6 +183,7 @@ def _sizes(kind: MachineType) -> dict[str, Any]:
         "memory_bytes": round(kind.memory_gib * GIB),
         "kind": kind.kind,
         "devices": kind.devices,
+        "nodes": kind.nodes,
     }
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from atoll.core.model.burst import MICROS
 from atoll.ports.clock import Clock
@@ -18,6 +18,7 @@ __all__ = [
     "TOKEN_TAG",
     "BadProvider",
     "Settings",
+    "SingleMachine",
     "Site",
     "UnknownProvider",
     "chance",
@@ -53,6 +54,22 @@ class Settings(BaseModel):
     """Of a provider: what is not known is refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SingleMachine(Settings):
+    """Of a type of which an instance is one machine: its agent knows that one only."""
+
+    nodes: int = 1
+
+    @field_validator("nodes")
+    @classmethod
+    def _is_one(cls, nodes: int) -> int:
+        if nodes != 1:
+            raise ValueError(
+                "an instance of this provider is one machine: its agent runs work on its own "
+                "machine only; rent more instances, or give a type with more devices"
+            )
+        return nodes
 
 
 S = TypeVar("S", bound=Settings)

@@ -6,14 +6,14 @@ from typing import Any, Final
 from pydantic import Field, field_validator
 
 from atoll.burst.providers.boot import BootSettings
-from atoll.burst.providers.site import Settings, micros
+from atoll.burst.providers.site import Settings, SingleMachine, micros
 from atoll.burst.providers.sky_calls import field
 from atoll.core.model.burst import Market, Offer
 
 GIB: Final = 1 << 30
 
 
-class SkyType(Settings):
+class SkyType(SingleMachine):
     """An instance type of a cloud, and where it is to be had."""
 
     infras: tuple[str, ...]

@@ -164,7 +164,7 @@ class ByHand:
             kinds = ", ".join(sorted({each.kind for each in offers if each.kind})) or "none"
             raise _invalid("kind", f"nobody offers {asked.kind!r}; there are: {kinds}")
         offer = _cheapest(fit, policies, asked)
-        return offer, -(-asked.count // offer.devices)
+        return offer, -(-asked.count // offer.units)
 
 
 def _check(asked: Request) -> None:
@@ -195,7 +195,7 @@ def _cheapest(fit: Sequence[Offer], policies: Policies, asked: Request) -> Offer
 
 
 def _price(offer: Offer) -> tuple[float, str]:
-    return (offer.price / max(1, offer.devices), offer.key)
+    return (offer.price / offer.units, offer.key)
 
 
 def _decision(rent: Rent, ids: Sequence[InstanceId], *, now: float) -> BurstDecision:
@@ -205,7 +205,7 @@ def _decision(rent: Rent, ids: Sequence[InstanceId], *, now: float) -> BurstDeci
         "rent",
         rent.why,
         kind=offer.kind,
-        devices=offer.devices * len(ids),
+        devices=offer.nodes * offer.devices * len(ids),
         offer=offer.key,
         queue=rent.queue,
         instances=tuple(ids),

@@ -88,9 +88,9 @@ def _local(want: Want, now: float) -> str:
 
 def _candidates(want: Want, found: Sequence[Candidate]) -> str:
     if not want.asks:
-        return "It does not fit on one machine, so nothing can be rented for it."
+        return "It does not fit on what can be rented, so nothing is rented for it."
     if not found:
-        return "Nobody offers a machine that it fits on."
+        return "Nobody offers what it fits on."
     return _sentence("rented it could run " + "; ".join(each.why for each in found[:SHOWN]))
 
 

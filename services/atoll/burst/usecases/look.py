@@ -102,7 +102,7 @@ class Looker:
             for each in await self._store.offers()
             if kind in {"", each.kind} and not (queue and refusal(policies, queue, each))
         ]
-        return sorted(found, key=lambda each: (each.price / max(1, each.devices), each.key))
+        return sorted(found, key=lambda each: (each.price / each.units, each.key))
 
     async def instances(self, *, ended: bool, size: int, token: str) -> InstancePage:
         """A page of instances; raises BAD_PAGE_TOKEN."""

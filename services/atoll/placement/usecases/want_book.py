@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from atoll.core.engine.burst.broker.candidates import holds
+from atoll.core.engine.burst.broker.parts import holds
 from atoll.core.engine.choice.asks import asks_of
 from atoll.core.model.burst_rules import refusal
 from atoll.core.model.burst_wants import Ask, Want
@@ -31,7 +31,7 @@ class WantBook:
     def asks(
         self, ground: BurstGround, classes: Iterable[ClassKey]
     ) -> dict[ClassKey, tuple[Ask, ...]]:
-        """By class, what of one machine its jobs take; those that may have none are left out."""
+        """By class, what of an instance its jobs take; those that may have none are left out."""
         if ground is not self._ground:
             self._ground, self._asks = ground, {}
         policies = {policy.queue: policy for policy in ground.policies}

@@ -61,12 +61,12 @@ def test_a_job_that_would_wait_for_long_gets_an_instance_and_is_told_why() -> No
         ),
         pytest.param(
             {"devices": 16},
-            "nothing rented for job 17: nobody offers a machine now that holds it whole",
+            "nothing rented for job 17: nobody offers now what holds it whole",
             id="no machine is large enough",
         ),
         pytest.param(
             {"asks": ()},
-            "nothing rented for job 17: nobody offers a machine now that holds it whole",
+            "nothing rented for job 17: nobody offers now what holds it whole",
             id="it is no job for one machine",
         ),
         pytest.param(

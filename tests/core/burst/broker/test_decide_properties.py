@@ -7,13 +7,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atoll.core.engine.burst.broker.candidates import holds, ranked, rented
+from atoll.core.engine.burst.broker.candidates import ranked, rented
 from atoll.core.engine.burst.broker.decide import decide
 from atoll.core.engine.burst.broker.ground import Deeds, Ground, Options, Outlook, Use
 from atoll.core.engine.burst.broker.memory import Memory, memory_from_json
+from atoll.core.engine.burst.broker.parts import holds, part_of
 from atoll.core.model.burst import MICROS, EndCause, InstanceState, Market, Offer, chain_of
 from atoll.core.model.burst_rules import refusal
-from atoll.core.model.burst_wants import Want
+from atoll.core.model.burst_wants import TaskAsk, Want
 from atoll.core.model.ids import JobId, QueueName
 from tests.core.burst.broker.making import (
     NOW,
@@ -42,8 +43,16 @@ offers = st.builds(
     region=st.sampled_from(["east", "west"]),
     available=st.booleans(),
     most=st.integers(0, 2),
+    nodes=st.sampled_from([1, 1, 2, 4]),
 )
-asks = st.builds(an_ask, st.sampled_from([0, 1, 2, 8]), kind=kinds)
+asks = st.builds(
+    an_ask,
+    st.sampled_from([0, 1, 2, 8]),
+    kind=kinds,
+    tasks=st.lists(
+        st.builds(TaskAsk, st.integers(1, 5), st.sampled_from([0, 100, 400])), max_size=2
+    ).map(tuple),
+)
 wants = st.builds(
     a_want,
     queue=queues.filter(bool),
@@ -151,9 +160,8 @@ def _is_allowed(ground: Ground, deeds: Deeds) -> None:
 def _fit_together(offer: Offer, wants: list[Want]) -> None:
     """By the first alternative of each that fits the offer at all."""
     taken = [next(ask for ask in want.asks if holds(offer, ask)) for want in wants]
-    assert sum(ask.blocks for ask in taken) <= 100 * offer.devices
-    assert sum(ask.cpu_milli for ask in taken) <= offer.cpu_milli
-    assert sum(ask.memory_bytes for ask in taken) <= offer.memory_bytes
+    parts = [part_of(offer, ask) for ask in taken]
+    assert all(sum(amounts) <= 1 + 1e-6 for amounts in zip(*parts, strict=True))
 
 
 def _is_told(ground: Ground, deeds: Deeds) -> None:

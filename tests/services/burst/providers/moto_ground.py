@@ -81,7 +81,7 @@ class MotoGround:
             "image_id": IMAGE,
             "types": {"m5.large": {"on_demand": 0.096}, "g4dn.xlarge": {"on_demand": 0.526}},
             "endpoint_url": url,
-            "timeout_s": 5.0,
+            "timeout_s": 30.0,
         }
 
     def broker(self, **given: Any) -> Provider:

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from atoll.adapters.system import SystemClock
+from atoll.agent.settings import AgentSettings
 from atoll.burst.providers.folders import FORCE_AFTER_S, Folder
 from atoll.burst.providers.process import ProcessProvider, ProcessSettings
 from atoll.burst.providers.processes import is_alive, writers
@@ -106,6 +108,16 @@ async def test_a_real_agent_runs_and_is_ended(root: Path) -> None:
     assert not (folder / "agent.yaml").exists()
 
 
+async def test_an_agent_may_show_several_machines(root: Path) -> None:
+    types = {"pair": {"kind": "H100", "devices": 2, "nodes": 2, "on_demand": 3}}
+    broker = provider(root, types=types, zones={"here": {"boots": False}})
+    offer = await first_offer(broker, Market.ON_DEMAND)
+    assert (offer.nodes, offer.units, offer.price) == (2, 4, 3_000_000)
+    await broker.create(order("one", offer))
+    told = yaml.safe_load((root / "process" / "one" / "agent.yaml").read_text())["agent"]
+    assert AgentSettings(**told).node_count == 2
+
+
 async def test_it_outlives_a_broker_that_is_killed_and_is_found_again(root: Path) -> None:
     died = await asyncio.to_thread(
         subprocess.run, [sys.executable, "-c", BROKER, str(root)], check=False, timeout=60
@@ -137,19 +149,19 @@ async def test_one_that_was_ended_before_it_began_never_begins(root: Path) -> No
     broker = provider(root)
     await broker.terminate("process-one")
     assert (await broker.create(order("one", await first_offer(broker)))).phase is Phase.GONE
-    folder.start({}, within_s=20)
+    folder.start({}, within_s=60)
     assert not (folder.path / "pid").exists()
 
 
 async def test_the_agent_is_started_again(root: Path) -> None:
     folder = staged(root, "echo again; exit 1")
-    folder.start(dict(os.environ), within_s=20)
+    folder.start(dict(os.environ), within_s=60)
     await until(lambda: log_of(folder).count("again") >= 2)
 
 
 async def test_what_does_not_hear_is_killed_after_the_grace(root: Path) -> None:
     folder = staged(root, STUBBORN)
-    folder.start(dict(os.environ), within_s=20)
+    folder.start(dict(os.environ), within_s=60)
     await until(lambda: "up" in log_of(folder))
     broker = provider(root)
     await broker.terminate("process-one")
@@ -159,7 +171,7 @@ async def test_what_does_not_hear_is_killed_after_the_grace(root: Path) -> None:
 
 async def test_what_left_its_parent_is_ended_with_the_machine(root: Path) -> None:
     folder = staged(root, WITH_CHILD)
-    folder.start(dict(os.environ), within_s=20)
+    folder.start(dict(os.environ), within_s=60)
     await until(lambda: "child" in log_of(folder))
     broker = provider(root)
     await broker.terminate("process-one")
@@ -169,7 +181,7 @@ async def test_what_left_its_parent_is_ended_with_the_machine(root: Path) -> Non
 
 async def test_without_its_keeper_it_is_gone_only_when_all_its_processes_are(root: Path) -> None:
     folder = staged(root, WITH_CHILD)
-    folder.start(dict(os.environ), within_s=20)
+    folder.start(dict(os.environ), within_s=60)
     await until(lambda: "child" in log_of(folder))
     os.kill(int((folder.path / "pid").read_text().split()[0]), signal.SIGKILL)
     broker = provider(root)
@@ -180,7 +192,7 @@ async def test_without_its_keeper_it_is_gone_only_when_all_its_processes_are(roo
 
 async def test_a_keeper_that_does_not_end_is_ended_by_force(root: Path) -> None:
     folder = staged(root, WITH_CHILD)
-    folder.start(dict(os.environ), within_s=20)
+    folder.start(dict(os.environ), within_s=60)
     await until(lambda: "child" in log_of(folder))
     keeper = (folder.path / "pid").read_text()
     os.kill(int(keeper.split()[0]), signal.SIGSTOP)
@@ -193,7 +205,7 @@ async def test_a_keeper_that_does_not_end_is_ended_by_force(root: Path) -> None:
 
 async def test_an_interruption_is_a_notice_and_then_the_end(root: Path) -> None:
     folder = staged(root, "sleep 600", notice_s=0.7)
-    folder.start(dict(os.environ), within_s=20)
+    folder.start(dict(os.environ), within_s=60)
     broker = provider(root)
     await seen_as(broker, Phase.RUNNING)
     (folder.path / "interrupt").touch()
@@ -220,7 +232,7 @@ async def test_spot_may_last_a_time_only_and_some_zones_never_boot(root: Path) -
 async def test_all_end_with_the_process_that_they_were_told(root: Path) -> None:
     owner = await asyncio.create_subprocess_exec("/bin/sleep", "600")
     folder = staged(root, "sleep 600", ends_with=owner.pid)
-    folder.start(dict(os.environ), within_s=20)
+    folder.start(dict(os.environ), within_s=60)
     await seen_as(provider(root), Phase.RUNNING)
     owner.kill()
     await owner.wait()

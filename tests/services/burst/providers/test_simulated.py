@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from atoll.adapters.memory.clock import ManualClock
+from atoll.burst.providers.ec2_offers import Ec2Type
 from atoll.burst.providers.registry import BadProvider, Site, UnknownProvider, make_provider
 from atoll.burst.providers.simcloud import State
 from atoll.burst.providers.simulated import SimulatedProvider, SimulatedSettings
+from atoll.burst.providers.sky_offers import SkyType
 from atoll.burst.providers.steps import steps
 from atoll.core.model.burst import Market, Offer
 from atoll.ports.provider import NoCapacity, Phase, ProviderRefused, ProviderUnavailable
@@ -45,6 +48,17 @@ async def test_a_machine_boots_runs_ends_and_is_gone() -> None:
     await clock.advance(5)
     assert await phase(cloud, "t") is Phase.GONE
     assert not await cloud.list_tagged()
+
+
+async def test_an_instance_may_be_several_machines() -> None:
+    clock = ManualClock()
+    types = {"pair": {"kind": "H100", "devices": 8, "nodes": 2}}
+    cloud = provider(clock, types=types, zones={"sim-a": {"on_demand": 1}}, boot_s=60)
+    offer = await offer_of(cloud, Market.ON_DEMAND)
+    assert (offer.nodes, offer.units, offer.most) == (2, 16, 1)
+    await cloud.create(order("one", offer))
+    with pytest.raises(NoCapacity):
+        await cloud.create(order("two", offer))
 
 
 async def test_prices_follow_their_steps() -> None:
@@ -196,3 +210,15 @@ def test_the_registry_says_what_is_wrong(tmp_path: Path) -> None:
         make_provider("simulated", {"boot_s": -1}, site)
     with pytest.raises(BadProvider, match=r"simulated.zones.*neither a number"):
         make_provider("simulated", {"zones": {"a": {"spot": {}}}}, site)
+    with pytest.raises(BadProvider, match=r"simulated.types.t.nodes"):
+        make_provider("simulated", {"types": {"t": {"nodes": 0}}}, site)
+
+
+@pytest.mark.parametrize("kind", [Ec2Type, SkyType])
+def test_whose_agents_know_one_machine_only_rents_machines_one_by_one(
+    kind: type[Ec2Type] | type[SkyType],
+) -> None:
+    usual = {"infras": ["aws/us-east-1"], "cpu": 4, "memory_gib": 16} if kind is SkyType else {}
+    with pytest.raises(ValidationError, match="an instance of this provider is one machine"):
+        kind.model_validate(usual | {"nodes": 2})
+    assert kind.model_validate(usual | {"nodes": 1}).nodes == 1

@@ -107,6 +107,7 @@ class Offer(_message.Message):
     PRICE_FIELD_NUMBER: _builtins.int
     LEAD_S_FIELD_NUMBER: _builtins.int
     AVAILABLE_FIELD_NUMBER: _builtins.int
+    NODES_FIELD_NUMBER: _builtins.int
     key: _builtins.str
     """What tells it apart: `provider/zone/type/market`."""
     provider: _builtins.str
@@ -133,6 +134,8 @@ class Offer(_message.Message):
     """Seconds until work can start there."""
     available: _builtins.bool
     """False: the last try found none."""
+    nodes: _builtins.int
+    """Equal machines that are one instance and one cluster; CPU, memory and devices are of each."""
     def __init__(
         self,
         *,
@@ -149,10 +152,11 @@ class Offer(_message.Message):
         price: _builtins.int = ...,
         lead_s: _builtins.float = ...,
         available: _builtins.bool = ...,
+        nodes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["available", b"available", "cpu_milli", b"cpu_milli", "devices", b"devices", "instance_type", b"instance_type", "key", b"key", "kind", b"kind", "lead_s", b"lead_s", "market", b"market", "memory_bytes", b"memory_bytes", "price", b"price", "provider", b"provider", "region", b"region", "zone", b"zone"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["available", b"available", "cpu_milli", b"cpu_milli", "devices", b"devices", "instance_type", b"instance_type", "key", b"key", "kind", b"kind", "lead_s", b"lead_s", "market", b"market", "memory_bytes", b"memory_bytes", "nodes", b"nodes", "price", b"price", "provider", b"provider", "region", b"region", "zone", b"zone"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,4 +1,4 @@
-"""What a whole job takes of one machine, if one machine of a kind that can be rented can take it.
+"""What a whole job takes of one instance, if one of a kind that can be rented can take it.
 
 A rented machine has whole devices, no labels and no place in a topology but of its own.
 """
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, product
 from typing import Final
 
-from atoll.core.model.burst_wants import Ask
+from atoll.core.model.burst_wants import Ask, TaskAsk
 from atoll.core.model.plan import GangRequest, GroupRequest
 from atoll.core.model.resources import BLOCKS_PER_DEVICE, DeviceRequest, TaskShape
 
@@ -16,7 +16,7 @@ MOST: Final = 8
 
 
 def asks_of(request: GangRequest) -> tuple[Ask, ...]:
-    """Alternatives in order of preference; none: it cannot run on one rented machine."""
+    """Alternatives in order of preference; none: it cannot run on what is rented."""
     if not request.burst or request.reservation:
         return ()
     topology = request.topology
@@ -42,7 +42,23 @@ def _ask(groups: Sequence[GroupRequest], shapes: Sequence[TaskShape]) -> Ask | N
         blocks=_packed(list(_blocks(pairs))),
         cpu_milli=sum(group.count * shape.cpu_milli for group, shape in pairs),
         memory_bytes=sum(group.count * shape.memory_bytes for group, shape in pairs),
+        tasks=_tasks(pairs),
     )
+
+
+def _tasks(pairs: Sequence[tuple[GroupRequest, TaskShape]]) -> tuple[TaskAsk, ...]:
+    """None for a job that is one task."""
+    if sum(group.count for group, _ in pairs) == 1:
+        return ()
+    return tuple(
+        TaskAsk(group.count, _whole(shape), shape.cpu_milli, shape.memory_bytes)
+        for group, shape in pairs
+    )
+
+
+def _whole(shape: TaskShape) -> int:
+    """Blocks of the devices of which a task has a part."""
+    return shape.device.count * BLOCKS_PER_DEVICE if shape.device is not None else 0
 
 
 def _can_be_had(shape: TaskShape) -> bool:

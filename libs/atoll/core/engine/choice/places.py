@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Final
 
+from atoll.core.engine.burst.broker.parts import part_of
 from atoll.core.engine.choice.worth import delay_cost, dollars, in_words
 from atoll.core.model.burst import Rental
 from atoll.core.model.burst_wants import Ask, Candidate
 from atoll.core.model.ids import ClusterName
 from atoll.core.model.reason import ReasonCode
-from atoll.core.model.resources import BLOCKS_PER_DEVICE
 
 NOW_S: Final = 1.0
 """What starts within so many seconds starts now."""
@@ -102,14 +102,7 @@ def held_sentence(rental: Rental, *, now: float) -> str:
 
 def price_hour(rental: Rental, ask: Ask) -> int:
     """Micro-dollars an hour for the part of a machine that a job takes."""
-    offer = rental.offer
-    whole = (
-        (ask.blocks, offer.devices * BLOCKS_PER_DEVICE),
-        (ask.cpu_milli, offer.cpu_milli),
-        (ask.memory_bytes, offer.memory_bytes),
-    )
-    part = max((taken / there for taken, there in whole if there), default=1.0)
-    return round(offer.price * min(1.0, part))
+    return round(rental.offer.price * min(1.0, max(part_of(rental.offer, ask))))
 
 
 def _candidate(

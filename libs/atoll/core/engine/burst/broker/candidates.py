@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
+from atoll.core.engine.burst.broker.parts import holds
 from atoll.core.engine.choice.worth import delay_cost, dollars, hour_of, in_words
 from atoll.core.model.burst import Market, Offer
 from atoll.core.model.burst_rules import Policies, refusal
-from atoll.core.model.burst_wants import Ask, Candidate, Want
-from atoll.core.model.resources import BLOCKS_PER_DEVICE
+from atoll.core.model.burst_wants import Candidate, Want
 
 
 def rented(
@@ -25,16 +25,6 @@ def rented(
 def ranked(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
     """What is allowed first, then by delay and price together; ties by start, then by name."""
     return tuple(sorted(candidates, key=_rank))
-
-
-def holds(offer: Offer, ask: Ask) -> bool:
-    """Whether an instance can run a job that takes this."""
-    return (
-        ask.blocks <= offer.devices * BLOCKS_PER_DEVICE
-        and (not ask.blocks or ask.kind in {"", offer.kind})
-        and ask.cpu_milli <= offer.cpu_milli
-        and ask.memory_bytes <= offer.memory_bytes
-    )
 
 
 def price_of(offer: Offer, seconds: float) -> int:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from atoll.core.engine.burst.broker.ground import NO_USE, Ground, Use
 from atoll.core.engine.burst.broker.job_rents import JobRents
 from atoll.core.engine.burst.broker.memory import Course
-from atoll.core.engine.burst.broker.need import units_of
 from atoll.core.model.burst import Instance, InstanceState
 from atoll.core.model.ids import JobId
 
@@ -70,7 +69,7 @@ def _use(ground: Ground, instance: Instance, courses: Courses) -> Use:
     lost_s = max(course.overhead_s for course in known)
     if lost_s > LEAST_KEPT * left_s or any(course.deadline_at for course in known):
         return use
-    return replace(use, left_s=left_s, devices=use.devices or units_of(instance.offer))
+    return replace(use, left_s=left_s, devices=use.devices or instance.offer.units)
 
 
 def runs_on(ground: Ground, instance: Instance) -> bool:

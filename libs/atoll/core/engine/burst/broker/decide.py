@@ -16,7 +16,7 @@ from atoll.core.engine.burst.broker.home import home
 from atoll.core.engine.burst.broker.idle_drains import Idle, idle_drains
 from atoll.core.engine.burst.broker.job_rents import JobRents, job_rents, tries_after
 from atoll.core.engine.burst.broker.memory import Memory, Pool, Turn
-from atoll.core.engine.burst.broker.need import belongs, pays_for, units_of
+from atoll.core.engine.burst.broker.need import belongs, pays_for
 from atoll.core.engine.burst.broker.over import above_budget, against_policy
 from atoll.core.engine.burst.broker.prompt import followed
 from atoll.core.engine.burst.broker.rooms import Purse, Rooms
@@ -94,7 +94,7 @@ def _planned(found: JobRents) -> Held:
     held: Held = {}
     for load in found.loads:
         offer, queue = found.offer_of(load), found.wants_of(load)[0].queue
-        held[offer.kind, queue] = held.get((offer.kind, queue), 0) + units_of(offer)
+        held[offer.kind, queue] = held.get((offer.kind, queue), 0) + offer.units
     return held
 
 

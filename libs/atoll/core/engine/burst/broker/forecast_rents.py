@@ -7,7 +7,7 @@ import numpy as np
 from atoll.core.engine.burst.broker.ground import Ground, Outlook
 from atoll.core.engine.burst.broker.idle import keep_s
 from atoll.core.engine.burst.broker.memory import Pool, Turn
-from atoll.core.engine.burst.broker.need import Need, held_in, need_of, pays_for, units_of
+from atoll.core.engine.burst.broker.need import Need, held_in, need_of, pays_for
 from atoll.core.engine.burst.broker.rooms import Purse
 from atoll.core.engine.burst.broker.stock import Stock
 from atoll.core.engine.choice.worth import HOUR_S
@@ -58,7 +58,7 @@ def forecast_rents(
                 continue
             rents.append(found)
             key = (outlook.kind, outlook.queue)
-            planned[key] = planned.get(key, 0) + found.count * units_of(found.offer)
+            planned[key] = planned.get(key, 0) + found.count * found.offer.units
     return rents, shorts
 
 
@@ -85,11 +85,11 @@ def _for_pool(
         return [PoolShort(None, pool, "no_offer", refused)] if missing else []
     held = held_in(ground.instances, pool) + planned_in(planned, pool)
     lead_s, commitment_s = offer.lead_s, ground.options.commitment_s
-    price = round(offer.price / units_of(offer))
+    price = round(offer.price / offer.units)
     need = need_of(
         ground, outlook, price=price, held=held, since_s=lead_s, until_s=lead_s + commitment_s
     )
-    wanted = _instances(need, units_of(offer))
+    wanted = _instances(need, offer.units)
     if wanted <= 0 or _has_shrunk(ground, pool, offer):
         return []
     ahead = round(offer.price * (lead_s + commitment_s + ground.options.end_s) / HOUR_S)
@@ -143,4 +143,4 @@ def _best_offer(ground: Ground, pool: Pool, stock: Stock) -> tuple[Offer | None,
 
 def _dear(offer: Offer) -> tuple[float, float, str]:
     part = SPOT_MARGIN if offer.market is Market.SPOT else 1.0
-    return (offer.price * part / units_of(offer), offer.lead_s, offer.key)
+    return (offer.price * part / offer.units, offer.lead_s, offer.key)

@@ -1,7 +1,6 @@
 """For how long instances of an offer are kept when nothing runs on them."""
 
 from atoll.core.engine.burst.broker.ground import Ground, type_key
-from atoll.core.engine.burst.broker.need import units_of
 from atoll.core.engine.burst.keep_alive import keep_alive
 from atoll.core.engine.choice.worth import HOUR_S, USUAL_HOUR
 from atoll.core.model.burst import MICROS, Offer
@@ -17,7 +16,7 @@ def keep_s(ground: Ground, offer: Offer, queue: QueueName | None) -> float:
     options = ground.options
     price = max(offer.price / MICROS, LEAST_PRICE)
     value = (policy_of(ground.policies, queue).hour_of_delay or USUAL_HOUR) / MICROS
-    wait = value * units_of(offer) * offer.lead_s / HOUR_S
+    wait = value * offer.units * offer.lead_s / HOUR_S
     boot = price * (offer.lead_s + options.end_s) / HOUR_S + wait
     past = ground.idle_s.get(type_key(offer), ())
     kept = keep_alive(past, boot_cost=boot, idle_per_h=price, worst_ratio=options.worst_ratio)

@@ -7,7 +7,7 @@ from atoll.core.engine.burst.broker.forecast_rents import Held, planned_in
 from atoll.core.engine.burst.broker.ground import NO_USE, Drain, Ground, Outlook
 from atoll.core.engine.burst.broker.idle import keep_s
 from atoll.core.engine.burst.broker.memory import Pool, Turn
-from atoll.core.engine.burst.broker.need import belongs, held_in, need_of, units_of
+from atoll.core.engine.burst.broker.need import belongs, held_in, need_of
 from atoll.core.engine.burst.broker.over import drain_of
 from atoll.core.engine.choice.worth import dollars, in_words
 from atoll.core.model.burst import EndCause, Instance, InstanceId, InstanceState
@@ -55,7 +55,7 @@ class _Wishes:
 
     def pools_that_want(self, instance: Instance) -> set[Pool]:
         """Those by whose forecast, from now on, it is not one too many."""
-        units = units_of(instance.offer)
+        units = instance.offer.units
         return {
             pool
             for outlook in self._ground.outlooks
@@ -78,11 +78,11 @@ class _Wishes:
         """It is drained."""
         for pool in self._held:
             if belongs(instance, pool):
-                self._held[pool] -= units_of(instance.offer)
+                self._held[pool] -= instance.offer.units
 
     def _hold(self, outlook: Outlook, instance: Instance) -> int:
         offer = instance.offer
-        pool, each = Pool(outlook.kind, outlook.queue), offer.price / units_of(offer)
+        pool, each = Pool(outlook.kind, outlook.queue), offer.price / offer.units
         key = (pool, each, offer.lead_s, self._held[pool])
         if key not in self._known:
             until_s = offer.lead_s + self._ground.options.commitment_s
@@ -111,7 +111,7 @@ def _is_over(ground: Ground, instance: Instance) -> bool:
 
 
 def _per_device(instance: Instance) -> float:
-    return instance.offer.price / units_of(instance.offer)
+    return instance.offer.price / instance.offer.units
 
 
 def _why(ground: Ground, instance: Instance) -> str:

@@ -16,7 +16,7 @@ from atoll.core.engine.burst.broker.cover import is_open
 from atoll.core.engine.burst.broker.ground import Ground, Outlook
 from atoll.core.engine.burst.broker.memory import Pool
 from atoll.core.engine.choice.worth import USUAL_HOUR
-from atoll.core.model.burst import MICROS, Instance, Offer, chain_of
+from atoll.core.model.burst import MICROS, Instance, chain_of
 from atoll.core.model.burst_rules import policy_of
 from atoll.core.model.ids import QueueName
 
@@ -62,11 +62,6 @@ def need_of(
     return Need(pool, amount, held, value, each, futures)
 
 
-def units_of(offer: Offer) -> int:
-    """Devices, or 1 for a node without any."""
-    return offer.devices or 1
-
-
 def belongs(instance: Instance, pool: Pool) -> bool:
     """Whether an instance is of a pool: of its kind, and paid by its queue or one below."""
     return instance.offer.kind == pool.kind and pool.queue in chain_of(instance.queue)
@@ -74,7 +69,7 @@ def belongs(instance: Instance, pool: Pool) -> bool:
 
 def held_in(instances: Iterable[Instance], pool: Pool) -> int:
     """Devices that are rented and not to be ended."""
-    return sum(units_of(i.offer) for i in instances if is_open(i) and belongs(i, pool))
+    return sum(i.offer.units for i in instances if is_open(i) and belongs(i, pool))
 
 
 def pays_for(pool_queue: QueueName | None, queue: QueueName | None) -> bool:

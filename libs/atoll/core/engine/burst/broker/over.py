@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from atoll.core.engine.burst.broker.cover import is_open
 from atoll.core.engine.burst.broker.ground import NO_USE, Drain, Ground, Room
-from atoll.core.engine.burst.broker.need import units_of
 from atoll.core.engine.choice.worth import HOUR_S, dollars
 from atoll.core.model.burst import EndCause, Instance, InstanceId, InstanceState, chain_of
 from atoll.core.model.burst_rules import refusal
@@ -96,5 +95,5 @@ def _broken(ground: Ground, room: Room, *, rate: int, leaving: int) -> str:
 def _first_to_go(ground: Ground, instance: Instance) -> tuple[bool, bool, float, int]:
     use = ground.uses.get(instance.id, NO_USE)
     ready = instance.state is InstanceState.READY
-    per_device = instance.offer.price / units_of(instance.offer)
+    per_device = instance.offer.price / instance.offer.units
     return (bool(use.live or use.held), ready and bool(use.live), -per_device, -instance.id)

@@ -62,6 +62,7 @@ def next_offer(
 def _holds_as_much(offer: Offer, failed: Offer) -> bool:
     return (
         offer.kind == failed.kind
+        and offer.nodes >= failed.nodes
         and offer.devices >= failed.devices
         and offer.cpu_milli >= failed.cpu_milli
         and offer.memory_bytes >= failed.memory_bytes

@@ -52,5 +52,5 @@ class Stock:
 
 
 def _alike(offer: Offer) -> tuple[object, ...]:
-    amounts = (offer.kind, offer.devices, offer.cpu_milli, offer.memory_bytes)
+    amounts = (offer.kind, offer.nodes, offer.devices, offer.cpu_milli, offer.memory_bytes)
     return (offer.provider, offer.region, offer.instance_type, offer.market, *amounts)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atoll.core.engine.burst.broker.ground import Floats
+from atoll.core.engine.burst.broker.parts import part_of
 from atoll.core.model.burst import Offer
 from atoll.core.model.burst_wants import Ask, Want
 from atoll.core.model.resources import BLOCKS_PER_DEVICE
@@ -16,6 +17,7 @@ NOBODY = -1.0
 """Kind of an ask that is not there."""
 AMOUNTS = 3
 """Blocks, milli-CPU, bytes of memory."""
+NO_ASK = Ask()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,10 +44,19 @@ def table_of(wants: Sequence[Want], offers: Sequence[Offer]) -> Table:
         right = (asked[:, :1] == kind) | (asked[:, :1] == 0) | (asked[:, 1:2] == 0)
         right &= asked[:, :1] != NOBODY
         part = asked[:, None, 1:] / np.maximum(has, 1e-9)
+        _spread(part, wants, offers, place=place)
         new = right & (largest(part) <= 1 + 1e-12) & ~fits
         parts[new] = part[new]
         fits |= new
     return Table(fits, parts, largest(parts))
+
+
+def _spread(part: Floats, wants: Sequence[Want], offers: Sequence[Offer], *, place: int) -> None:
+    """(W, O, AMOUNTS) in place, where an instance is several machines."""
+    for column in (n for n, offer in enumerate(offers) if offer.nodes > 1):
+        asks = [want.asks[place] if place < len(want.asks) else NO_ASK for want in wants]
+        known = {ask: part_of(offers[column], ask) for ask in set(asks)}
+        part[:, column] = [known[ask] for ask in asks]
 
 
 def largest(parts: Floats) -> Floats:

@@ -10,7 +10,6 @@ from atoll.core.engine.burst.broker.gains import Gains
 from atoll.core.engine.burst.broker.ground import Drain, Ground
 from atoll.core.engine.burst.broker.job_rents import JobRents, Refusal
 from atoll.core.engine.burst.broker.leave import Bar
-from atoll.core.engine.burst.broker.need import units_of
 from atoll.core.engine.choice.worth import dollars, in_words
 from atoll.core.model.burst import MICROS, Instance, Market, Offer
 from atoll.core.model.burst_wants import BurstDecision, Want
@@ -20,7 +19,7 @@ Terms = tuple[tuple[str, float], ...]
 NAMED = 3
 """Jobs of an instance that are named."""
 TEXTS = {
-    Bar.NO_OFFER: "nobody offers a machine now that holds it whole",
+    Bar.NO_OFFER: "nobody offers now what holds it whole",
     Bar.SPOT_ONLY: "only spot is on offer, and it must not be stopped",
     Bar.MAX_COST: "all that could hold it costs more than its own limit",
     Bar.WAITS_FOR_SPOT: "it waits for a spot instance: there is time until its deadline",
@@ -64,7 +63,8 @@ def rent_why(gains: Gains, load: Load) -> str:
 def named(offer: Offer) -> str:
     """`spot p4d in us-east-1a at $9.83/h`."""
     market = "spot" if offer.market is Market.SPOT else "on demand"
-    return f"{market} {offer.instance_type} in {offer.zone} at {dollars(offer.price)}/h"
+    machines = f" ({offer.nodes} machines)" if offer.nodes > 1 else ""
+    return f"{market} {offer.instance_type}{machines} in {offer.zone} at {dollars(offer.price)}/h"
 
 
 def rent_decisions(ground: Ground, found: JobRents, load: Load, *, why: str) -> list[BurstDecision]:
@@ -79,7 +79,7 @@ def rent_decisions(ground: Ground, found: JobRents, load: Load, *, why: str) -> 
             "rent",
             why,
             kind=offer.kind,
-            devices=offer.devices,
+            devices=offer.nodes * offer.devices,
             offer=offer.key,
             job=gains.wants[row].job,
             queue=gains.wants[row].queue,
@@ -107,7 +107,7 @@ def pool_decision(ground: Ground, rent: PoolRent, why: str) -> BurstDecision:
         "rent",
         why,
         kind=rent.offer.kind,
-        devices=units_of(rent.offer),
+        devices=rent.offer.units,
         offer=rent.offer.key,
         queue=rent.need.pool.queue,
         terms=pool_terms(rent),
@@ -145,7 +145,7 @@ def drain_decision(ground: Ground, drain: Drain, instance: Instance) -> BurstDec
         "drain",
         drain.why,
         kind=offer.kind,
-        devices=units_of(offer),
+        devices=offer.units,
         offer=offer.key,
         queue=instance.queue,
         terms=(("price", offer.price / MICROS), ("stop_in_s", drain.stop_at - ground.now)),
