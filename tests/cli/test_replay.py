@@ -96,12 +96,31 @@ def test_a_device_with_two_owners_is_found_and_ends_with_1(
     assert "of node-0000 is held to 200% by" in faults[0]
 
 
-def test_what_nodes_show_is_checked_too(atoll: Atoll, cluster: World, lists: Path) -> None:
+def test_what_nodes_show_is_checked_too_and_told_once(
+    atoll: Atoll, cluster: World, lists: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look_twice(monkeypatch)
     cluster.plays = gives(each_its_own)
     for attempt in ("98.1", "99.1"):
         cluster.nodes[0].device_use.add(index=3, blocks=60, attempt=attempt)
     code, result, _ = replay(atoll, lists)
     assert (code, result["overcommitted"]) == (1, ["device 3 of node-0000 is held to 120%"])
+    assert result["looks_at_nodes"] == 2
+
+
+def look_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the nodes, however long the replay takes."""
+    look = Replay._look
+
+    async def twice(self: Replay, progress: Progress) -> None:
+        await look(self, progress)
+        await look(self, progress)
+
+    async def never(self: Replay, progress: Progress) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Replay, "_look", twice)
+    monkeypatch.setattr(Replay, "_keep_looking", never)
 
 
 def test_the_ledger_of_the_cluster_is_checked_too(

@@ -114,7 +114,9 @@ class Replay:
 
     async def _look(self, progress: Progress) -> None:
         nodes = [node async for node in self._client.nodes(self._cluster)]
-        progress.faults += check_nodes(nodes)
+        # What is wrong is told once, however many looks see it.
+        known = set(progress.faults)
+        progress.faults += [fault for fault in check_nodes(nodes) if fault not in known]
         progress.looks += 1
 
     async def _keep_looking(self, progress: Progress) -> None:
