@@ -1,10 +1,12 @@
 """The loops: one leader, a standby, and nobody held up by a provider that is away."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 
+from atoll.adapters.memory.clock import settle
 from atoll.adapters.memory.election import MemoryElection, MemoryElections
 from atoll.burst.usecases import deciding
 from atoll.burst.usecases.by_hand import Request
@@ -16,11 +18,35 @@ from atoll.ports.provider import ProviderUnavailable
 from tests.services.burst.worlds import SMALL, World
 
 
+class Threads:
+    """Counts what is at work in other threads: no time may pass on the clock meanwhile."""
+
+    def __init__(self) -> None:
+        self._run = asyncio.to_thread
+        self._working = 0
+
+    async def run(self, work: Callable[..., Any], *given: Any) -> Any:
+        """In the place of `asyncio.to_thread`."""
+        self._working += 1
+        try:
+            return await self._run(work, *given)
+        finally:
+            self._working -= 1
+
+    async def idle(self) -> None:
+        """Return when nothing goes on before time passes."""
+        await settle()
+        while self._working:
+            await asyncio.sleep(0.001)
+            await settle()
+
+
 class Replicas:
     """Replicas of the service that stand for election."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, threads: Threads) -> None:
         self.world = world
+        self.threads = threads
         self.elections = MemoryElections(world.clock)
         self.elections.generation = 2  # later than any term that a test begins itself
         self.tasks: list[asyncio.Task[None]] = []
@@ -36,10 +62,10 @@ class Replicas:
         return replica
 
     async def pass_time(self, seconds: float) -> None:
-        """In small steps: rows are written in other threads, too."""
+        """In small steps, each of which leads to all that it can lead to."""
         for _ in range(int(seconds)):
             await self.world.clock.advance(1)
-            await asyncio.sleep(0.002)
+            await self.threads.idle()
 
     async def until(self, number: int, state: InstanceState, *, within_s: int) -> None:
         """An instance comes to a state."""
@@ -51,9 +77,12 @@ class Replicas:
 
 
 @pytest.fixture
-async def replicas() -> AsyncIterator[Replicas]:
+async def replicas(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Replicas]:
     """None yet."""
-    found = Replicas(World("cloud", "other", policy_allowed=True, policy_per_hour=10.0))
+    threads = Threads()
+    monkeypatch.setattr(asyncio, "to_thread", threads.run)
+    world = World("cloud", "other", policy_allowed=True, policy_per_hour=10.0)
+    found = Replicas(world, threads)
     yield found
     for task in found.tasks:
         task.cancel()
