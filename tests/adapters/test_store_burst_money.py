@@ -199,5 +199,5 @@ async def test_whoever_lowers_a_budget_is_not_overtaken(postgres_world: Postgres
         assert not asking.done()
         lowered = type(policy)(None, allowed=True, budget=type(policy.budget)(per_hour=3))
         await tx.put_policy(lowered)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         assert await asking == BudgetShort(None, "per_hour", 3, left=3, asked=10)

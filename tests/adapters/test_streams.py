@@ -69,11 +69,11 @@ async def test_several_clusters_are_read_at_once_each_from_its_position(
 
 async def test_a_reader_that_waits_is_woken_by_the_next_entry(world: StreamWorld) -> None:
     await world.stream.publish(entries("c", 1))
-    reading = asyncio.ensure_future(world.stream.read({"c": 1, "d": 0}, wait_ms=20_000))
+    reading = asyncio.ensure_future(world.stream.read({"c": 1, "d": 0}, wait_ms=120_000))
     await asyncio.sleep(0.05)
     assert not reading.done()
     await world.stream.publish(entries("d", 1))
-    assert await asyncio.wait_for(reading, 10) == entries("d", 1)
+    assert await asyncio.wait_for(reading, 60) == entries("d", 1)
 
 
 async def test_a_reader_that_waits_in_vain_gets_nothing(world: StreamWorld) -> None:
@@ -220,7 +220,7 @@ async def test_a_killed_server_is_back_after_its_restart(valkey: ValkeyWorld) ->
 async def test_a_silent_server_fails_callers_soon(valkey: ValkeyWorld) -> None:
     await valkey.stream.publish(entries("c", 1))
     valkey.proxy.blackhole()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         with pytest.raises(StreamUnavailable):
             await valkey.stream.publish(entries("c", 2))
         with pytest.raises(StreamUnavailable):
@@ -244,4 +244,4 @@ async def test_subscribers_notice_a_server_that_went_silent(valkey: ValkeyWorld)
 
 
 async def next_of(topics: AsyncIterator[str]) -> str:
-    return await asyncio.wait_for(anext(topics), 30)
+    return await asyncio.wait_for(anext(topics), 60)

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import asyncpg
 
+from atoll.adapters.system import SystemClock
 from atoll.client import AsyncClient
 from atoll.core.model.errors import Unavailable
 from tests.e2e.stack import Stack
@@ -79,10 +80,13 @@ class Load:
 
 
 async def quiet(stack: Stack, jobs: Iterable[int], *, within_s: float = QUIET_WITHIN_S) -> None:
-    """Wait until all of the jobs have ended; fails with what has not."""
+    """Wait until all of the jobs have ended; fails when none has for `within_s`, with the rest."""
     wanted = list(jobs)
-    open_jobs: list[Any] = []
-    for _ in range(int(within_s / 0.1)):
+    open_jobs: list[Any] = wanted
+    clock = SystemClock()
+    until = clock.monotonic() + within_s
+    while clock.monotonic() < until:
+        before = len(open_jobs)
         open_jobs = await rows(
             stack,
             "SELECT id, state::text, cluster, attempt FROM jobs WHERE id = ANY($1::bigint[])"
@@ -91,6 +95,8 @@ async def quiet(stack: Stack, jobs: Iterable[int], *, within_s: float = QUIET_WI
         )
         if not open_jobs:
             return
+        if len(open_jobs) < before:
+            until = clock.monotonic() + within_s
         await asyncio.sleep(0.1)
     tails = "\n".join(f"== {p.service}\n{p.tail()}" for p in stack.processes())
     raise AssertionError(f"{len(open_jobs)} jobs did not end, first {open_jobs[:3]}\n{tails}")

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -12,6 +13,7 @@ import yaml
 from atoll.client import AsyncClient, ClientConfig
 from atoll.runtime.servers.ports import free_ports
 from tests.e2e.processes import ServiceProcess
+from tests.support.lines import whole_lines
 
 SMALL = {
     "levels": ["rack"],
@@ -81,8 +83,12 @@ class Stack:
         placements: int = 1,
         dispatches: int = 1,
         reservations: int = 0,
+        wrong: Mapping[str, dict[str, Any]] = MappingProxyType({}),
     ) -> None:
-        """Start everything, and wait until every agent has a session."""
+        """Start everything, and wait until every agent has a session.
+
+        `wrong` tells how clusters misbehave from their first moment.
+        """
         self.submission = self._service("submission")
         self.placements = [self._service("placement") for _ in range(placements)]
         self.dispatches = [self._service("dispatch") for _ in range(dispatches)]
@@ -90,7 +96,10 @@ class Stack:
         for service in self.processes():
             service.start()
         for cluster in clusters:
-            self.add_agent(cluster).start()
+            agent = self.add_agent(cluster)
+            if cluster in wrong:
+                self.misbehave(cluster, wrong[cluster])
+            agent.start()
         await asyncio.gather(*(p.wait_ready() for p in self.processes()))
         await self.leader()
 
@@ -152,9 +161,7 @@ class Stack:
     def ledger(self, cluster: str) -> list[dict[str, Any]]:
         """What really happened in a simulated cluster."""
         path = self.folder / f"agent-{cluster}" / "ledger.jsonl"
-        if not path.exists():
-            return []
-        return [json.loads(line) for line in path.read_text().splitlines() if line]
+        return [json.loads(line) for line in whole_lines(path)]
 
     def client(self) -> AsyncClient:
         """A client of this stack."""
@@ -189,16 +196,17 @@ class Stack:
 
 async def leads(placement: ServiceProcess) -> bool:
     """Whether a replica says that it leads."""
-    metrics = await asyncio.to_thread(metrics_of, placement)
+    metrics = await asyncio.to_thread(metrics_of, placement, within_s=2)
     return metrics.get("atoll_placement_leading_info", 0.0) == 1.0
 
 
-def metrics_of(process: ServiceProcess) -> dict[str, float]:
+def metrics_of(process: ServiceProcess, *, within_s: float = 30.0) -> dict[str, float]:
     """Its metrics without labels' help; empty when it does not answer."""
     import urllib.request
 
+    url = f"http://{process.metrics}/metrics"
     try:
-        with urllib.request.urlopen(f"http://{process.metrics}/metrics", timeout=2) as answer:
+        with urllib.request.urlopen(url, timeout=within_s) as answer:
             lines = answer.read().decode().splitlines()
     except OSError:
         return {}

@@ -9,7 +9,7 @@ from tests.e2e.oracle import check
 from tests.e2e.stack import Stack
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.mark.parametrize(
@@ -49,11 +49,9 @@ async def test_a_second_agent_waits_until_the_first_ones_lease_is_over(stack: St
 
 
 async def test_devices_hidden_from_one_cluster_are_found_on_another(stack: Stack) -> None:
-    await stack.start(("alpha", "beta"))
     hidden = {f"n-{i:04}": {"hide_devices": list(range(8))} for i in range(8)}
-    stack.misbehave("alpha", {"nodes": hidden, "inventory_lag_s": 600})
-    stack.misbehave("beta", {"nodes": {}})
-    await asyncio.sleep(0.3)
+    unseen = {"nodes": hidden, "inventory_lag_s": 600}
+    await stack.start(("alpha", "beta"), wrong={"alpha": unseen})
     async with stack.client() as client:
         jobs = await client.submit([job(f"eight-{i}", gpus="H100:8") for i in range(12)])
         ids = [one.id for one in jobs]
@@ -69,13 +67,11 @@ async def test_devices_hidden_from_one_cluster_are_found_on_another(stack: Stack
 
 async def test_the_bind_deadline_passes_with_the_decision_in_flight(stack: Stack) -> None:
     """The agent has the START and does not answer: REVOKING, then the job runs elsewhere."""
-    await stack.start(("alpha",))
-    stack.misbehave("alpha", {"hang": True})
-    await asyncio.sleep(0.3)
+    await stack.start(("alpha",), wrong={"alpha": {"hang": True}})
     async with stack.client() as client:
         jobs = await client.submit([job(f"late-{i}") for i in range(10)])
         ids = [one.id for one in jobs]
-        await eventually(lambda: _hung(stack), within_s=30)
+        await eventually(lambda: _hung(stack))
         beta = stack.add_agent("beta")
         beta.start()
         await quiet(stack, ids)
@@ -93,7 +89,7 @@ async def test_an_agent_frozen_past_lost_after_does_not_run_anything_twice(stack
     async with stack.client() as client:
         requeued = await client.submit(job("requeued", seconds=20, on_lost="requeue"))
         held = await client.submit(job("held", seconds=5, on_lost="hold"))
-        await eventually(lambda: _running(stack, 2))
+        await eventually(lambda: _started(stack, [requeued.id, held.id]))
         agent = stack.agents["alpha"]
         agent.pause()
         beta = stack.add_agent("beta")
@@ -113,7 +109,7 @@ async def test_a_forgotten_cluster_gives_its_jobs_back(stack: Stack) -> None:
     async with stack.client() as client:
         jobs = await client.submit([job(f"long-{i}", seconds=600) for i in range(4)])
         ids = [one.id for one in jobs]
-        await eventually(lambda: _running(stack, 4))
+        await eventually(lambda: _started(stack, ids))
         stack.agents["alpha"].kill()
         beta = stack.add_agent("beta")
         beta.start()
@@ -133,9 +129,15 @@ async def _hung(stack: Stack) -> bool:
     return bool(found)
 
 
-async def _running(stack: Stack, jobs: int) -> bool:
-    found = await value(stack, "SELECT count(*) FROM jobs WHERE state::text = 'RUNNING'")
-    return bool(found >= jobs)
+async def _started(stack: Stack, ids: list[int]) -> bool:
+    """Whether all of them run, or did: on a slow machine a short one may be over."""
+    found = await value(
+        stack,
+        "SELECT count(*) FROM jobs WHERE id = ANY($1::bigint[])"
+        " AND state::text IN ('RUNNING', 'SUCCEEDED')",
+        ids,
+    )
+    return bool(found == len(ids))
 
 
 async def _elsewhere(stack: Stack, job_id: int) -> bool:

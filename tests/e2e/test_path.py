@@ -1,6 +1,5 @@
 """The path of a job, from submit to its end, over real servers and processes."""
 
-import asyncio
 import json
 
 from atoll.core.model.ids import JobId
@@ -8,6 +7,8 @@ from atoll.core.model.trace import job_trace
 from tests.e2e.load import Load, job, quiet, rows, value
 from tests.e2e.oracle import check
 from tests.e2e.stack import Stack, metrics_of
+from tests.support.lines import whole_lines
+from tests.support.waiting import eventually
 
 
 async def test_jobs_of_every_shape_run_once_and_end(stack: Stack) -> None:
@@ -63,12 +64,16 @@ async def test_one_trace_goes_from_the_submit_to_the_run(stack: Stack) -> None:
         await quiet(stack, [one.id])
         trace = await value(stack, "SELECT trace FROM jobs WHERE id = $1", one.id)
     trace_id = job_trace(trace, JobId(one.id)).split("-")[1]
-    await asyncio.sleep(1.0)  # exporters write within 0.2 s
-    lines = (stack.folder / "traces.jsonl").read_text().splitlines()
-    spans = [json.loads(line) for line in lines]
+    all_four = {"atoll-submission", "atoll-placement", "atoll-dispatch", "atoll-agent"}
+    # Every process writes its spans in its own time.
+    await eventually(lambda: services_in(stack, trace_id) >= all_four)
+
+
+def services_in(stack: Stack, trace_id: str) -> set[str]:
+    """Whose spans a trace has."""
+    spans = [json.loads(line) for line in whole_lines(stack.folder / "traces.jsonl")]
     mine = [s for s in spans if s["context"]["trace_id"] == f"0x{trace_id}"]
-    services = {s["resource"]["attributes"]["service.name"] for s in mine}
-    assert services >= {"atoll-submission", "atoll-placement", "atoll-dispatch", "atoll-agent"}
+    return {s["resource"]["attributes"]["service.name"] for s in mine}
 
 
 async def test_cancels_race_with_starts_and_every_job_ends_once(stack: Stack) -> None:

@@ -155,7 +155,7 @@ class FakeDispatch(agent_pb2_grpc.AgentServiceServicer):
         """Whether all these have a terminal report."""
         return {r.attempt for r in self.reports if r.event in TERMINAL} >= set(attempts)
 
-    async def until(self, condition: Callable[[], bool], within_s: float = 20.0) -> None:
+    async def until(self, condition: Callable[[], bool], within_s: float = 60.0) -> None:
         """Wait for something that messages bring about."""
         async with asyncio.timeout(within_s):
             while not condition():

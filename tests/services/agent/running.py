@@ -19,6 +19,7 @@ from atoll.agent.parts import Parts
 from atoll.agent.settings import AgentSettings
 from atoll.agent.wiring import dialler, make_parts
 from tests.services.agent.fake_dispatch import CLUSTER, FakeDispatch
+from tests.support.lines import whole_lines
 
 NODES = {
     "nodes": [
@@ -180,6 +181,5 @@ def write_misbehaviour(settings: AgentSettings, how: Mapping[str, Any]) -> None:
 
 def ledger(settings: AgentSettings, kind: str) -> list[dict[str, Any]]:
     """Entries of one kind in a simulated cluster's ledger."""
-    path = settings.data_dir / "ledger.jsonl"
-    lines = path.read_text().splitlines() if path.exists() else []
+    lines = whole_lines(settings.data_dir / "ledger.jsonl")
     return [entry for line in lines if (entry := json.loads(line))["t"] == kind]

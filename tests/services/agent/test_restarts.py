@@ -24,6 +24,7 @@ from tests.services.agent.running import (
     simulated,
     write_misbehaviour,
 )
+from tests.support.lines import whole_lines
 from tests.support.waiting import eventually
 
 STARTED, FINISHED, STOPPED = AttemptEvent.STARTED, AttemptEvent.FINISHED, AttemptEvent.STOPPED
@@ -56,8 +57,7 @@ class Killable:
         """How often each attempt was really started."""
         if self.settings.backend == "simulated":
             return Counter(AttemptId(entry["attempt"]) for entry in ledger(self.settings, "start"))
-        lines = self.marks.read_text().splitlines() if self.marks.exists() else []
-        return Counter(attempt(int(line)) for line in lines)
+        return Counter(attempt(int(line)) for line in whole_lines(self.marks))
 
 
 Make = Callable[[Path, FakeDispatch], AgentSettings]

@@ -218,7 +218,7 @@ async def test_a_run_ends_when_it_was_due_though_nobody_was_there(
     dispatch.start_attempt(attempt(1), job(0.3, 8), on(0))
     dispatch.start_attempt(attempt(2), job(60, on_lost=OnLost.REQUEUE), on(0))
     dispatch.push()
-    await dispatch.until(lambda: len(dispatch.reports) == 2)
+    await dispatch.until(lambda: all(map(dispatch.events, (attempt(1), attempt(2)))))
     await agent.stop(in_order=False)
     lease = agent.settings.data_dir / "lease.json"
     start = agent.ledger("start")[0]["at"]

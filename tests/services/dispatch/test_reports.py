@@ -1,7 +1,9 @@
 """Reports become true once, in batches, and the refused ones are answered with the truth."""
 
 import asyncio
+from contextlib import aclosing
 from dataclasses import replace
+from typing import Any, cast
 
 from atoll.core.model.ids import AttemptId, JobId, job_of
 from atoll.core.model.lifecycle import AttemptEvent, AttemptState, JobEvent, JobState, StopCause
@@ -74,19 +76,10 @@ async def test_a_story_in_one_message_writes_each_row_once(world: World) -> None
 
 async def test_capacity_that_became_free_wakes_placement(world: World) -> None:
     agent, (attempt,) = await running(world)
-    heard = asyncio.ensure_future(_hears(world, PLACEMENT, times=3))
-    await asyncio.sleep(0.2)
-    await agent.report(story(attempt, ACCEPTED, STARTED, FINISHED))
-    await world.hints.notify(PLACEMENT)
-    await asyncio.wait_for(heard, 20)
-
-
-async def _hears(world: World, topic: str, *, times: int) -> None:
-    """Once for the subscription, once by hand, and once by dispatch."""
-    async for _ in world.hints.subscribe(topic):
-        times -= 1
-        if times == 0:
-            return
+    async with aclosing(cast(Any, world.hints.subscribe(PLACEMENT))) as heard, asyncio.timeout(30):
+        await anext(heard)  # the subscription stands
+        await agent.report(story(attempt, ACCEPTED, STARTED, FINISHED))
+        await anext(heard)
 
 
 async def test_repeated_reports_change_nothing(world: World) -> None:

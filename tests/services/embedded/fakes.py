@@ -25,7 +25,7 @@ class Fakes:
         name: str,
         mode: str = "good",
         *,
-        ready_within_s: float = 20.0,
+        ready_within_s: float = 60.0,
         port: int | None = None,
     ) -> ServicePart:
         port = port or free_ports(1)[0]
@@ -50,7 +50,7 @@ class Fakes:
         return {int(line.split()[-1]) for line in self.witness.read_text().splitlines()}
 
 
-async def until(condition: Callable[[], bool], within_s: float = 20.0) -> None:
+async def until(condition: Callable[[], bool], within_s: float = 60.0) -> None:
     """Return when it holds; TimeoutError if it does not come to hold."""
     async with asyncio.timeout(within_s):
         while not condition():  # noqa: ASYNC110 - what is waited for is in other processes

@@ -83,6 +83,11 @@ def stack(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
     made.atoll("down")
 
 
+def is_well(status: dict[str, Any]) -> bool:
+    """Whether all parts are healthy, and somebody leads: a busy part may answer late once."""
+    return bool(status["leader"]) and {p["state"] for p in status["processes"]} == {"healthy"}
+
+
 def gone(processes: list[psutil.Process]) -> bool:
     """Whether none of them runs; one that waits to be collected does not."""
     return not [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
@@ -103,9 +108,8 @@ async def test_jobs_and_addresses_are_kept_over_down_and_up(
 ) -> None:
     stack.atoll("up")
     assert stack.atoll("run", "--", "echo it works").strip() == "it works"
+    await until(lambda: is_well(stack.status()), within_s=180)
     before = stack.status()
-    assert {part["state"] for part in before["processes"]} == {"healthy"}
-    assert before["leader"]
     addresses = [part["address"] for part in before["processes"]]
     assert f"127.0.0.1:{usual_port_taken}" not in addresses
     assert "the database is at migration" in stack.atoll("doctor")
@@ -113,7 +117,7 @@ async def test_jobs_and_addresses_are_kept_over_down_and_up(
     assert f"process {before['pid']}" in stack.atoll("up")
     stack.atoll("up", "--clusters", "simulated", code=4)
     stack.atoll("burst", "request", "process/here/process/spot", "--keep", "1h")
-    await until(lambda: stack.rented() == ["READY"])
+    await until(lambda: stack.rented() == ["READY"], within_s=180)
     assert "is rented: ACTIVE" in stack.atoll("doctor")
     processes = stack.processes()
     assert [p for p in processes if "rented" in " ".join(p.cmdline())]
@@ -126,7 +130,7 @@ async def test_jobs_and_addresses_are_kept_over_down_and_up(
     assert [job["state"] for job in jobs] == ["SUCCEEDED"]
     assert [part["address"] for part in stack.status()["processes"]] == addresses
     # It was to be kept: another one takes its place.
-    await until(lambda: stack.rented() == ["READY", "TERMINATED"])
+    await until(lambda: stack.rented() == ["READY", "TERMINATED"], within_s=180)
 
 
 async def test_what_dies_is_started_again_and_nothing_outlives_the_supervisor(
@@ -145,11 +149,11 @@ async def test_what_dies_is_started_again_and_nothing_outlives_the_supervisor(
             "agent-local",
         } and {part["state"] for part in now} == {"healthy"}
 
-    await until(restarted, within_s=60)
+    await until(restarted, within_s=180)
     assert stack.atoll("run", "--", "echo still works").strip() == "still works"
     left = stack.processes()
     os.kill(left[0].pid, signal.SIGKILL)
-    await until(lambda: gone(left), within_s=30)
+    await until(lambda: gone(left))
     stack.atoll("status", code=5)
     stack.atoll("up")
     assert stack.atoll("run", "--", "echo works again").strip() == "works again"

@@ -25,7 +25,7 @@ from tests.support.servers import PostgresLike, ValkeyLike
 from tests.support.waiting import eventually
 
 ROOT = Path(__file__).parents[3]
-WITHIN_S = 40
+WITHIN_S = 90
 
 
 @asynccontextmanager

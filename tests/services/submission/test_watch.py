@@ -14,7 +14,7 @@ from atoll.ports.topics import EVENTS
 from atoll.ports.wake import LOOKS_PER_S, POLL_S, SETTLE_S, Wake
 from tests.services.submission.worlds import Caller, World, node, refusal, spec
 
-WITHIN_S = 20
+WITHIN_S = 60
 
 
 @asynccontextmanager
