@@ -2,7 +2,8 @@
 
 1,000 jobs of ten queues wait, 200 offers stand, budgets bear about 50 instances. `decide_ms` is
 the time of one decision; the median and the longest of twenty, each with other waits. `follow` is
-how demand is followed over PostgreSQL (tools/bench_burst_follow.py).
+how demand is followed over PostgreSQL (tools/bench_burst_follow.py), `wants` what a placement
+leader spends on telling it who waits (tools/bench_burst_wants.py).
 """
 
 import json
@@ -41,15 +42,16 @@ def main() -> None:
             "decide_ms": round(statistics.median(took_ms), 1),
             "decide_ms_longest": round(max(took_ms), 1),
             "rents": statistics.median(rents),
-            "wants": WANTS,
+            "waiting": WANTS,
             "offers": OFFERS,
-            "follow": _followed(),
+            "follow": _measured("tools.bench_burst_follow"),
+            "wants": _measured("tools.bench_burst_wants"),
         })
     )
 
 
-def _followed() -> dict[str, float]:
-    command = [sys.executable, "-m", "tools.bench_burst_follow"]
+def _measured(module: str) -> dict[str, float]:
+    command = [sys.executable, "-m", module]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
     numbers: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return numbers
@@ -60,7 +62,7 @@ def made(rng: random.Random) -> Ground:
     return Ground(
         NOW,
         wants=tuple(_want(number, rng) for number in range(1, WANTS + 1)),
-        offers=tuple(_offer(number, rng) for number in range(OFFERS)),
+        offers=tuple(offered(number, rng) for number in range(OFFERS)),
         policies={None: BurstPolicy(None, allowed=True, hour_of_delay=3 * MICROS)},
         budgets={None: Room(BUDGET, None)},
     )
@@ -80,7 +82,8 @@ def _want(number: int, rng: random.Random) -> Want:
     )
 
 
-def _offer(number: int, rng: random.Random) -> Offer:
+def offered(number: int, rng: random.Random) -> Offer:
+    """One of many offers of three sizes."""
     market = Market.SPOT if number % 2 else Market.ON_DEMAND
     devices = rng.choice((1, 4, 8))
     each = rng.uniform(0.8, 1.2) if market is Market.SPOT else rng.uniform(2.5, 3.5)

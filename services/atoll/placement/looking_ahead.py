@@ -1,12 +1,13 @@
 """Forecasts beside the cycles: they take a small part of the time, and fail alone."""
 
+from collections.abc import Sequence
 from typing import Final
 
-from atoll.core.model.errors import DomainError
+from atoll.core.model.burst_wants import Want
 from atoll.placement import telemetry
 from atoll.placement.usecases.foresight import foresee
 from atoll.placement.usecases.leader import Leader
-from atoll.placement.usecases.wants import tell_wants
+from atoll.placement.usecases.wants import new_wants, write_wants
 from atoll.ports.clock import Clock
 from atoll.ports.streams import Hints
 from atoll.ports.topics import BURST
@@ -32,13 +33,16 @@ async def looked_ahead(leader: Leader, clock: Clock) -> float:
     return took_s / MOST
 
 
-async def told_wants(leader: Leader, hints: Hints) -> None:
-    """Tell the broker what could be rented for, if that has changed. Under the leader's lock."""
+async def wanted(leader: Leader) -> tuple[Want, ...] | None:
+    """What the broker is to be told, if that has changed. Takes the lock, slice by slice."""
     try:
-        if await tell_wants(leader):
-            await hints.notify(BURST)
-    except DomainError:
-        # Of the store, or of the fence: who repeats steps knows what to do.
-        raise
+        return await new_wants(leader)
     except Exception:
-        log.exception("no wants were written")
+        log.exception("nobody knows what is wanted")
+        return None
+
+
+async def told_wants(leader: Leader, found: Sequence[Want], hints: Hints) -> None:
+    """Tell the broker what could be rented for. Under the leader's lock."""
+    await write_wants(leader, found)
+    await hints.notify(BURST)

@@ -11,7 +11,7 @@ from atoll.core.model.messages import Decision
 from atoll.core.policies.interfaces import Policies
 from atoll.placement import telemetry
 from atoll.placement.alarm import Alarm
-from atoll.placement.looking_ahead import looked_ahead, told_wants
+from atoll.placement.looking_ahead import looked_ahead, told_wants, wanted
 from atoll.placement.publish import Publisher
 from atoll.placement.settings import PlacementSettings
 from atoll.placement.usecases.audit import audit
@@ -254,7 +254,12 @@ class Candidate:
         while leadership.valid():
             await self._clock.sleep(pause_s)
             pause_s = max(period_s, await looked_ahead(self._present(), self._clock))
-            await self._step(lambda leader: told_wants(leader, self._hints))
+            await self._tell_wants()
+
+    async def _tell_wants(self) -> None:
+        found = await wanted(self._present())
+        if found is not None:
+            await self._step(lambda leader: told_wants(leader, found, self._hints))
 
     async def _audit(self, leader: Leader) -> None:
         await leader.catch_up()

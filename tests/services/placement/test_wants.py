@@ -1,19 +1,21 @@
 """What a leader writes down for the broker: who wants capacity, in order, when it has changed."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 import pytest
 
+from atoll.core.engine.choice.wanting import NO_HOPE, Hope
 from atoll.core.model.burst import Market, Offer
 from atoll.core.model.burst_wants import Ask, Want
 from atoll.core.model.job import Job
+from atoll.core.model.plan import PendingJob
 from atoll.core.model.rounding import round_limit
 from atoll.core.model.spec import Checkpoint, JobSpec
-from atoll.placement.looking_ahead import told_wants
+from atoll.placement.looking_ahead import told_wants, wanted
 from atoll.placement.usecases.foresight import foresee
 from atoll.placement.usecases.leader import Leader
-from atoll.placement.usecases.wants import tell_wants
 from atoll.ports.topics import BURST
 from tests.adapters.burst_builders import set_policy
 from tests.services.placement.shard import Shard, cycle, one_gpu
@@ -61,6 +63,15 @@ async def seen(shard: Shard, leader: Leader, *specs: JobSpec) -> list[Job]:
     return jobs
 
 
+async def tell_wants(leader: Leader, hints: Told | None = None) -> bool:
+    """As the loop does it; whether anything was written."""
+    found = await wanted(leader)
+    if found is not None:
+        async with leader.lock:
+            await told_wants(leader, found, hints or Told())
+    return found is not None
+
+
 async def wants(shard: Shard) -> Sequence[Want]:
     return await shard.store.burst.wants()
 
@@ -92,18 +103,18 @@ async def test_only_what_changed_is_written_again() -> None:
     shard, leader = await led(OFFER)
     await seen(shard, leader, whole(), whole())
     hints = Told()
-    await told_wants(leader, hints)
+    await tell_wants(leader, hints)
     assert hints.topics == [BURST]
     await shard.clock.advance(20.0)
     await foresee(leader)
     before = leader.fence
-    await told_wants(leader, hints)
+    await tell_wants(leader, hints)
     assert (hints.topics, leader.fence) == ([BURST], before)
     (job,) = await seen(shard, leader, whole())
-    await told_wants(leader, hints)
+    await tell_wants(leader, hints)
     assert job.id in [want.job for want in await wants(shard)]
     leader.memory.world.remove_pending([job.id])
-    await told_wants(leader, hints)
+    await tell_wants(leader, hints)
     assert job.id not in [want.job for want in await wants(shard)]
     assert hints.topics == [BURST] * 3
 
@@ -134,5 +145,36 @@ async def test_nothing_is_wanted_where_nothing_may_be_had(offers: list[Offer]) -
 
 async def test_a_mistake_here_ends_no_term(monkeypatch: pytest.MonkeyPatch) -> None:
     _, leader = await led(OFFER)
-    monkeypatch.setattr("atoll.placement.usecases.wants.wants_of", lambda leader: 1 / 0)
-    await told_wants(leader, Told())
+    monkeypatch.setattr("atoll.placement.usecases.wants._in_order", lambda *_: 1 / 0)
+    assert await wanted(leader) is None
+
+
+async def test_a_cycle_waits_for_no_more_than_a_few_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    shard, leader = await led(OFFER)
+    jobs = await seen(shard, leader, *(whole() for _ in range(10)))
+    looked_at: list[int] = []
+    gone: list[int] = []
+
+    def hope(leader: Leader, pending: PendingJob, *, now: float) -> Hope:
+        looked_at.append(pending.id)
+        return NO_HOPE
+
+    async def cycles() -> None:
+        """Take the lock whenever it is free; one of those who wait is gone after the first look."""
+        while True:
+            async with leader.lock:
+                if looked_at and not gone:
+                    gone.append(jobs[-1].id)
+                    leader.memory.world.remove_pending([jobs[-1].id])
+            turns.append(len(looked_at))
+            await asyncio.sleep(0)
+
+    turns: list[int] = []
+    monkeypatch.setattr("atoll.placement.usecases.wants._hope", hope)
+    monkeypatch.setattr("atoll.placement.usecases.wants.SLICE", 2)
+    others = asyncio.create_task(cycles())
+    found = await wanted(leader)
+    others.cancel()
+    assert found is not None
+    assert [want.job for want in found] == [job.id for job in jobs[:-1]]
+    assert set(turns) >= {2, 4, 6, 8}

@@ -6,6 +6,7 @@ from typing import Final
 
 from atoll.core.engine.burst.broker.parts import holds
 from atoll.core.engine.choice.asks import asks_of
+from atoll.core.model.burst import Offer
 from atoll.core.model.burst_rules import refusal
 from atoll.core.model.burst_wants import Ask, Want
 from atoll.core.model.ids import JobId, QueueName
@@ -35,11 +36,16 @@ class WantBook:
         if ground is not self._ground:
             self._ground, self._asks = ground, {}
         policies = {policy.queue: policy for policy in ground.policies}
+        allowed: dict[QueueName, list[Offer]] = {}
         known, self._asks = self._asks, {}
         for queue, request in classes:
             found = known.get((queue, request))
             if found is None:
-                offers = [o for o in ground.offers if not refusal(policies, queue, o)]
+                if queue not in allowed:
+                    allowed[queue] = [
+                        each for each in ground.offers if not refusal(policies, queue, each)
+                    ]
+                offers = allowed[queue]
                 asks = asks_of(request) if offers else ()
                 found = tuple(a for a in asks if any(holds(offer, a) for offer in offers))
             self._asks[queue, request] = found
