@@ -20,6 +20,8 @@ from atoll.ports.backend import Backend, RunEvent, StartOrder, StopOrder
 MIB: Final = 1 << 20
 TERMINAL: Final = (AttemptEvent.FINISHED, AttemptEvent.STOPPED, AttemptEvent.REJECTED)
 CLOCK: Final = SystemClock()
+MEASURED: Final = 999
+"""The job by which the machine's pace is told."""
 
 
 def _local(folder: Path) -> AgentSettings:
@@ -86,6 +88,20 @@ class Opened:
         """Let guarded runs go on for so long from now."""
         await self.backend.renew_lease(CLOCK.monotonic() + seconds)
 
+    async def pace_s(self) -> float:
+        """How long a short run takes here and now: tests bear a busy machine by it."""
+        begun = CLOCK.monotonic()
+        await self.backend.start(order(MEASURED, job(0.0)))
+        await self.end(attempt(MEASURED))
+        self.backend.forget(attempt(MEASURED))
+        return CLOCK.monotonic() - begun
+
+    async def short_lease(self) -> float:
+        """A lease that is over soon, but not before a run has begun; its seconds."""
+        seconds = max(1.0, 6 * await self.pace_s())
+        await self.lease(seconds)
+        return seconds
+
     async def close(self) -> None:
         """Let go, as an agent that ends does."""
         if self._listening is not None:
@@ -107,7 +123,7 @@ class Opened:
 
     async def until(self, attempt: AttemptId, *events: AttemptEvent) -> RunEvent:
         """The first of these events of an attempt, waited for."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(90):
             while True:
                 for event in self.events:
                     if event.attempt == attempt and event.event in events:

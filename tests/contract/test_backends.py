@@ -172,7 +172,7 @@ async def test_output_of_the_unknown_is_not_found(opened: Opened) -> None:
 async def test_runs_outlive_the_agent_and_are_found_again(opened: Opened) -> None:
     await opened.backend.start(order(1))
     await opened.end(attempt(1))
-    await opened.backend.start(order(2, job(1.5)))
+    await opened.backend.start(order(2, job(max(1.5, 6 * await opened.pace_s()))))
     await opened.backend.start(order(3, job(60)))
     await opened.until(attempt(3), STARTED)
     found = {event.attempt: event for event in await opened.again()}
@@ -200,16 +200,18 @@ async def test_without_a_lease_a_guarded_run_does_not_begin(unopened: Opened) ->
 
 
 async def test_the_guard_stops_guarded_runs_when_the_lease_is_over(unopened: Opened) -> None:
-    await unopened.open(lease_s=1.0)
+    await unopened.open(lease_s=0)
+    lease_s = await unopened.short_lease()
     await unopened.backend.start(order(1, job(60, on_lost=OnLost.REQUEUE)))
-    await unopened.backend.start(order(2, job(1.5, on_lost=OnLost.HOLD)))
+    await unopened.backend.start(order(2, job(1.5 * lease_s, on_lost=OnLost.HOLD)))
     end = await unopened.end(attempt(1))
     assert (end.event, end.reason) == (STOPPED, ReasonCode.STOPPED_BY_GUARD)
     assert (await unopened.end(attempt(2))).event is FINISHED
 
 
 async def test_a_lease_that_is_renewed_keeps_guarded_runs_alive(unopened: Opened) -> None:
-    await unopened.open(lease_s=1.0)
-    await unopened.backend.start(order(1, job(1.5, on_lost=OnLost.REQUEUE)))
-    await unopened.lease(60)
+    await unopened.open(lease_s=0)
+    lease_s = await unopened.short_lease()
+    await unopened.backend.start(order(1, job(1.5 * lease_s, on_lost=OnLost.REQUEUE)))
+    await unopened.lease(600)
     assert (await unopened.end(attempt(1))).event is FINISHED

@@ -79,7 +79,8 @@ async def test_a_preempted_run_may_save_then_end_and_is_killed_only_then(opened:
         "while True: print('works', flush=True); time.sleep(0.02)\n"
     )
     run = f"cat > work.py <<'END'\n{script}END\nexec python3 work.py"
-    spec = job(run=run, grace_s=0.6, checkpoint=Checkpoint("SIGUSR1", grace_s=0.6))
+    grace_s = max(0.6, 3 * await opened.pace_s())
+    spec = job(run=run, grace_s=grace_s, checkpoint=Checkpoint("SIGUSR1", grace_s=grace_s))
     await opened.backend.start(order(1, spec))
     await said(opened, 1, "works")
     opened.backend.stop(StopOrder(attempt(1), StopCause.PREEMPT))
@@ -108,7 +109,8 @@ async def test_one_member_that_fails_ends_the_gang(opened: Opened) -> None:
 
 async def test_a_guarded_run_is_stopped_though_the_agent_is_gone(tmp_path: Path) -> None:
     made = Opened(SETTINGS["local"](tmp_path))
-    await made.open(lease_s=2.0)
+    await made.open(lease_s=0)
+    await made.short_lease()
     await made.backend.start(order(1, job(run="sleep 300", on_lost=OnLost.REQUEUE)))
     pid = wrapper_pid(made, 1)
     await made.close()
@@ -169,7 +171,8 @@ async def test_a_run_is_not_taken_for_another_process_with_its_number(opened: Op
 async def test_the_guard_gives_no_more_grace_than_it_may(tmp_path: Path) -> None:
     settings = SETTINGS["local"](tmp_path).model_copy(update={"max_grace_s": 0.3})
     made = Opened(settings)
-    await made.open(lease_s=1.5)
+    await made.open(lease_s=0)
+    await made.short_lease()
     run = "trap '' TERM; while :; do sleep 0.05; done"
     await made.backend.start(order(1, job(run=run, on_lost=OnLost.REQUEUE, grace_s=3600)))
     end = await made.end(attempt(1))
