@@ -149,6 +149,7 @@ def test_both_formats_say_the_same(tmp_path: Path) -> None:
         ("no_number.csv", "job_id,submit_s,run_s,procs,req_time_s,user\n1,2,x,1,5,1\n"),
         ("short.csv", "job_id,submit_s,run_s,procs,req_time_s,user\n1,2\n"),
         ("short.swf", "1 2 3\n"),
+        ("comments.swf", "; nothing\n"),
     ],
 )
 def test_what_is_wrong_with_a_log_is_said(tmp_path: Path, name: str, text: str) -> None:

@@ -157,7 +157,7 @@ def test_seeds_are_reported_singly_and_repeat(run: Callable[..., dict[str, Any]]
     [
         ("pods", "name,cpu_milli\np0,1\n", "num_gpu"),
         ("pods", PODS + "bad,1,1,1,465,,LS\n", "line 9: gpu_milli is 465"),
-        ("pods", PODS + "bad,1,1,2,500,,LS\n", "line 9: several GPUs"),
+        ("pods", PODS + "bad,1,1,2,500,,LS\n", "line 9: gpu_milli is 500: several GPUs"),
         ("pods", PODS + "bad,x,1,2,1000,,LS\n", "line 9"),
         ("nodes", "sn,cpu_milli,memory_mib,gpu,model\n", "holds nothing"),
     ],

@@ -77,7 +77,7 @@ def booked(given: Trial, *, lend: bool, tick: Callable[[int], None]) -> Outcome:
 
 def lost_pct(outcome: Outcome, base: Outcome) -> float:
     """Percent of the work of a run without bookings that was not done."""
-    return 100.0 * (1.0 - outcome.useful_s / base.useful_s)
+    return 100.0 * (1.0 - outcome.useful_s / base.useful_s) if base.useful_s else 0.0
 
 
 def _run(given: Trial, windows: Booked | None, tick: Callable[[int], None]) -> Outcome:

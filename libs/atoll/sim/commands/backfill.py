@@ -14,11 +14,14 @@ from rich.progress import Progress
 from atoll.core.model.errors import FieldViolation, InvalidInput
 from atoll.core.policies.time_order import TIME_ORDERS
 from atoll.sim.backfill import Outcome, coverage, median_error_s, simulate_log, slowdowns
-from atoll.sim.readers.parallel import ParallelLog
+from atoll.sim.commands.written import check_out
+from atoll.sim.readers.parallel import FIELD, ParallelLog
 from atoll.sim.readers.pwa import read_pwa
 from atoll.sim.readers.swf import read_swf
+from atoll.sim.readers.table import read_text
 
 SWF: Final = ".swf"
+COMMENT: Final = ";"
 
 
 def backfill(
@@ -34,7 +37,7 @@ def backfill(
 
     The last line of the output is one JSON object. `avebsld` is the mean of
     max(1, (wait + run) / max(run, 10 s)); forecasts are those that jobs are given at submit
-    when they cannot start at once.
+    when they cannot start at once; without any, what is told of them is null.
 
     Args:
         workload: Log in the Standard Workload Format (.swf), or a table (.csv); may be gzipped.
@@ -44,6 +47,7 @@ def backfill(
         skip: Leave out the first so many percent of the log.
         out: Write `job_id,start_s`.
     """
+    check_out(out)
     log = read_log(workload, procs=procs, skip=skip)
     order = TIME_ORDERS[policy]
     if not 1 <= reservations <= 32:
@@ -66,8 +70,9 @@ def read_log(path: Path, *, procs: int, skip: float) -> ParallelLog:
     """A log without its first percent, all of whose jobs fit the machine; raises InvalidInput."""
     if not 0 <= skip < 100:
         raise InvalidInput((FieldViolation("skip", "from 0 to below 100 percent"),))
-    read = read_swf if SWF in path.suffixes else read_pwa
-    log = read(path).without_first(skip)
+    if procs < 1:
+        raise InvalidInput((FieldViolation("procs", "a machine has at least one processor"),))
+    log = (read_swf if _is_swf(path) else read_pwa)(path).without_first(skip)
     wide = np.flatnonzero(log.processors > procs)
     if len(wide):
         job, most = int(log.job[wide[0]]), int(log.processors.max())
@@ -76,18 +81,25 @@ def read_log(path: Path, *, procs: int, skip: float) -> ParallelLog:
     return log
 
 
+def _is_swf(path: Path) -> bool:
+    """By its name, or because it begins as such logs do."""
+    named = any(suffix.lower() == SWF for suffix in path.suffixes)
+    return named or read_text(path, field=FIELD).lstrip().startswith(COMMENT)
+
+
 def report(log: ParallelLog, outcome: Outcome) -> dict[str, Any]:
     """The numbers of a run, beside those of the published one where the log has it."""
+    told = int((outcome.forecast >= 0).sum())
     covered = coverage(outcome)
     numbers = {
         "avebsld": round(float(slowdowns(outcome.wait, log.run).mean()), 4),
         "mean_wait_s": round(float(outcome.wait.mean()), 1),
         "max_wait_s": round(float(outcome.wait.max()), 1),
         "jobs": len(log.job),
-        "forecasts": int((outcome.forecast >= 0).sum()),
-        "eta_coverage_p50": round(covered[0], 4),
-        "eta_coverage_p90": round(covered[1], 4),
-        "eta_abs_error_s": round(median_error_s(outcome), 1),
+        "forecasts": told,
+        "eta_coverage_p50": round(covered[0], 4) if told else None,
+        "eta_coverage_p90": round(covered[1], 4) if told else None,
+        "eta_abs_error_s": round(median_error_s(outcome), 1) if told else None,
     }
     if np.isnan(log.published_wait).any():
         return numbers
@@ -100,6 +112,6 @@ def report(log: ParallelLog, outcome: Outcome) -> dict[str, Any]:
 
 def _write(path: Path, log: ParallelLog, outcome: Outcome) -> None:
     with path.open("w", newline="") as file:
-        rows = csv.writer(file)
+        rows = csv.writer(file, lineterminator="\n")
         rows.writerow(("job_id", "start_s"))
         rows.writerows(zip(log.job.tolist(), outcome.start.tolist(), strict=True))

@@ -13,6 +13,7 @@ from rich.progress import Progress
 from atoll.core.engine.deadlines.terms import DeadlineJob, useful
 from atoll.core.model.deadline import Chance
 from atoll.core.model.errors import FieldViolation, InvalidInput
+from atoll.sim.commands.written import check_out
 from atoll.sim.deadlines import Arrival, Outcome, simulate
 from atoll.sim.readers.elasticflow import DEVICES_PER_NODE, NODES, TraceJob, read_cluster
 
@@ -41,6 +42,11 @@ def deadlines(
         traces: Folder of the traces; left out: from ATOLL_TRACES.
         out: Write `job_id,start_s,end_s,gpus` for every stretch in which a job held devices.
     """
+    check_out(out)
+    if nodes is not None and nodes < 1:
+        raise InvalidInput((FieldViolation("nodes", "at least one"),))
+    if rescale_cost < 0:
+        raise InvalidInput((FieldViolation("rescale_cost", "0 or more seconds"),))
     jobs = read_cluster(_folder(traces), cluster)
     devices = DEVICES_PER_NODE * (nodes or _nodes(cluster))
     arrivals = [_arrival(i, job, rescale_cost) for i, job in enumerate(jobs)]
@@ -96,7 +102,7 @@ def _arrival(number: int, job: TraceJob, cost: int) -> Arrival:
 
 def _write(path: Path, outcome: Outcome, jobs: list[TraceJob]) -> None:
     with path.open("w", newline="") as file:
-        rows = csv.writer(file)
+        rows = csv.writer(file, lineterminator="\n")
         rows.writerow(("job_id", "start_s", "end_s", "gpus"))
         for s in sorted(outcome.stretches, key=lambda s: (s.start, s.job)):
             rows.writerow((jobs[s.job].id, s.start, s.end, s.devices))

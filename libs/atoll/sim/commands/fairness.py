@@ -14,6 +14,7 @@ from rich.table import Table
 
 from atoll.core.model.errors import FieldViolation, InvalidInput
 from atoll.core.policies.registry import ORDERS, SCORES, policies
+from atoll.sim.commands.written import check_out
 from atoll.sim.fairness import Outcome, Part, parts_of, quotas, run_private, run_shared
 from atoll.sim.readers.philly import PhillyJob, read_philly
 
@@ -45,6 +46,7 @@ def fairness(
         score: Policy by which nodes are chosen.
         out: Write `cluster,wait_s,wait_private_s` for every job, in the order of submits.
     """
+    check_out(out)
     _check(nodes_ratio, checkpoint_h)
     _check_name("order", order, ORDERS)
     _check_name("score", score, SCORES)

@@ -14,6 +14,7 @@ from rich.progress import track
 
 from atoll.adapters.system import SystemClock
 from atoll.core.model.errors import FieldViolation, InvalidInput
+from atoll.sim.commands.written import check_out, check_seed
 from atoll.sim.pack import Packed, arrivals, capacity_milli
 from atoll.sim.pack import pack as packed
 from atoll.sim.readers.openb import Pod, TraceNode, read_nodes, read_pods
@@ -52,6 +53,10 @@ def pack(
         seeds: A range such as 42-51 in place of one seed.
         out: Write `arrival,pod,node,devices` for every pod of the one seed.
     """
+    check_out(out)
+    check_seed(seed)
+    if percent < 1:
+        raise InvalidInput((FieldViolation("arrivals", "at least 1 percent"),))
     chosen = _seeds(seeds, seed)
     if out is not None and len(chosen) > 1:
         raise InvalidInput((FieldViolation("out", "one seed can be written, not several"),))

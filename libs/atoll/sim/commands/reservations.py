@@ -11,6 +11,7 @@ from rich.progress import Progress
 
 from atoll.core.model.errors import FieldViolation, InvalidInput
 from atoll.sim.commands.backfill import read_log
+from atoll.sim.commands.written import check_seed
 from atoll.sim.readers.parallel import ParallelLog
 from atoll.sim.reservations import ON_TIME_S, Outcome, Trial, booked, lost_pct, trial, without
 
@@ -43,7 +44,14 @@ def reservations(
     """
     if not 0 < share < 100:
         raise InvalidInput((FieldViolation("share", "above 0 and below 100 percent"),))
+    check_seed(seed)
+    if not days >= 0:
+        raise InvalidInput((FieldViolation("days", "0 or more"),))
     log = _first(read_log(workload, procs=procs, skip=skip), days)
+    if not (log.run.any() and log.submit[-1] > log.submit[0]):
+        raise InvalidInput((
+            FieldViolation("workload", "its jobs do nothing, or come all at once"),
+        ))
     given = trial(log, procs, share=share / 100, seed=seed)
     jobs = len(given.works) + sum(each.used > 0 for each in given.draws)
     with Progress(console=Console(stderr=True), transient=True) as progress:
@@ -67,7 +75,7 @@ def report(given: Trial, base: Outcome, *, lent: Outcome, kept: Outcome) -> dict
         "latest_start_s": round(float(late.max(initial=0.0)), 3),
         "utilisation_lost_pct": round(with_lending, 3),
         "utilisation_lost_without_lending_pct": round(without_lending, 3),
-        "won_back_pct": round(100 * (1 - with_lending / without_lending), 1),
+        "won_back_pct": _won_back(with_lending, without_lending),
         "avebsld": round(lent.avebsld, 4),
         "avebsld_without_lending": round(kept.avebsld, 4),
         "avebsld_without_bookings": round(base.avebsld, 4),
@@ -81,7 +89,14 @@ def report(given: Trial, base: Outcome, *, lent: Outcome, kept: Outcome) -> dict
     }
 
 
+def _won_back(with_lending: float, without_lending: float) -> float | None:
+    """None: nothing was lost that could be."""
+    if without_lending <= 0:
+        return None
+    return round(100 * (1 - with_lending / without_lending), 1)
+
+
 def _first(log: ParallelLog, days: float) -> ParallelLog:
-    if days <= 0:
+    if not days:
         return log
     return log.chosen(np.flatnonzero(log.submit <= log.submit[0] + days * DAY_S))

@@ -7,23 +7,26 @@ its duration x the throughput at num_gpu. Times are whole seconds from the start
 """
 
 import csv
-import io
 import tarfile
-from collections.abc import Callable, Iterator, Mapping
+import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
-from atoll.core.model.errors import FieldViolation, InvalidInput
+from atoll.sim.readers.table import Row, read_text, rows_of, text_of, wrong
 
 ARCHIVE: Final = "elasticflow-traces.tar.gz"
 DEVICES_PER_NODE: Final = 8
 NODES: Final = {1: 64, 2: 64, 3: 64, 4: 128, 5: 64, 6: 64, 7: 128, 8: 128, 9: 128, 10: 32}
 """Nodes of each cluster in the published simulation."""
-_COLUMNS: Final = ("job_id", "submission_time", "num_iteration", "model_name", "deadline")
+BATCH: Final = "global_batch_size"
+FIELD: Final = "traces"
+MOST_S: Final = 1e10
+_COLUMNS: Final = (
+    "job_id", "submission_time", "num_iteration", "model_name", "deadline", "batch_size",
+)  # fmt: skip
 
-T = TypeVar("T")
-Row = Mapping[str, str]
 Throughput = tuple[tuple[int, float], ...]
 """(devices, iterations per second) by rising devices."""
 
@@ -47,64 +50,69 @@ def read_cluster(folder: Path, number: int) -> list[TraceJob]:
     inside = folder / "elasticflow"
     place = inside if inside.is_dir() else folder
     tables = _read_tables(place / "throughputs")
-    jobs = list(_jobs(place / ARCHIVE, f"cluster{number:02}.csv", tables))
+    jobs = _jobs(place / ARCHIVE, f"cluster{number:02}.csv", tables)
     return sorted(jobs, key=lambda job: (job.submitted_s, job.id))
 
 
 def _read_tables(folder: Path) -> dict[tuple[str, int], Throughput]:
     tables = {}
     for path in sorted(folder.glob("*.csv")):
-        with path.open(newline="") as file:
-            for line, row in enumerate(csv.DictReader(file), 2):
-                batch, throughput = _parsed(path.name, line, row, parse=_table_row)
-                tables[path.stem, batch] = throughput
+        for batch, throughput in _read_table(path):
+            tables[path.stem, batch] = throughput
     if not tables:
-        raise _wrong("traces", f"no throughput tables in {folder}")
+        raise wrong(FIELD, f"no throughput tables in {folder}")
     return tables
 
 
-def _table_row(row: Row) -> tuple[int, Throughput]:
-    pairs = [(int(k), float(v)) for k, v in row.items() if k != "global_batch_size" and v]
-    return int(row["global_batch_size"]), tuple(sorted(pairs))
+def _read_table(path: Path) -> list[tuple[int, Throughput]]:
+    text = read_text(path, field=FIELD)
+    sizes = [name for name in next(csv.reader([text.split("\n")[0]]), []) if name != BATCH]
+    odd = [name for name in sizes if not (name.isdecimal() and int(name))]
+    if odd:
+        raise wrong(FIELD, f"{path.name}: {odd[0][:40]!r} is no number of devices")
+
+    def parse(row: Row) -> tuple[int, Throughput]:
+        pairs = [(int(k), row.number(k, least=0)) for k in sizes if row.or_empty(k)]
+        return row.whole(BATCH, least=1), tuple(sorted(pairs))
+
+    return rows_of(path.name, text, columns=(BATCH,), field=FIELD, parse=parse)
 
 
-def _jobs(
-    archive: Path, name: str, tables: Mapping[tuple[str, int], Throughput]
-) -> Iterator[TraceJob]:
-    for line, row in enumerate(csv.DictReader(io.StringIO(_member(archive, name))), 2):
-        absent = [column for column in _COLUMNS if not row.get(column)]
-        if absent:
-            raise _wrong("traces", f"{name}, line {line}: no {absent[0]}")
-        yield _parsed(name, line, row, parse=lambda row: _job(row, tables))
+def _jobs(archive: Path, name: str, tables: Mapping[tuple[str, int], Throughput]) -> list[TraceJob]:
+    known: set[str] = set()
+
+    def parse(row: Row) -> TraceJob:
+        job = _job(row, tables)
+        if job.id in known:
+            raise ValueError(f"job_id is {job.id}, as of a job before")
+        known.add(job.id)
+        return job
+
+    jobs = rows_of(name, _member(archive, name), columns=_COLUMNS, field=FIELD, parse=parse)
+    if not jobs:
+        raise wrong(FIELD, f"{name}: there is no job in it")
+    return jobs
 
 
 def _member(archive: Path, name: str) -> str:
     try:
         with tarfile.open(archive) as tar:
             file = tar.extractfile(name)
-            return file.read().decode() if file else ""
+            return text_of(file.read()) if file else ""
     except KeyError:
-        raise _wrong("cluster", f"{archive} has no {name}") from None
-    except (OSError, tarfile.TarError) as error:
-        raise _wrong("traces", f"cannot read {archive}: {error}") from error
+        raise wrong("cluster", f"{archive} has no {name}") from None
+    except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
+        raise wrong(FIELD, f"cannot read {archive}: {error}") from error
 
 
 def _job(row: Row, tables: Mapping[tuple[str, int], Throughput]) -> TraceJob:
+    model, batch = row.text("model_name"), row.whole("batch_size")
+    if (model, batch) not in tables:
+        raise ValueError(f"there is no throughput of model_name {model} at batch_size {batch}")
     return TraceJob(
-        id=row["job_id"],
-        submitted_s=int(row["submission_time"]),
-        deadline_s=int(row["deadline"]),
-        iterations=float(row["num_iteration"]),
-        throughput=tables[row["model_name"], int(row["batch_size"])],
+        id=row.text("job_id"),
+        submitted_s=row.whole("submission_time", most=MOST_S),
+        deadline_s=row.whole("deadline", most=MOST_S),
+        iterations=row.number("num_iteration", least=0),
+        throughput=tables[model, batch],
     )
-
-
-def _parsed(name: str, line: int, row: Row, *, parse: Callable[[Row], T]) -> T:
-    try:
-        return parse(row)
-    except (KeyError, ValueError) as error:
-        raise _wrong("traces", f"{name}, line {line}: {error}") from error
-
-
-def _wrong(field: str, message: str) -> InvalidInput:
-    return InvalidInput((FieldViolation(field, message),))

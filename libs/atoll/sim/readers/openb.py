@@ -5,22 +5,22 @@ gpu_milli and, in some lists, gpu_spec: models of which one will do, between bar
 of one GPU may be a part of it; of several it is always of whole ones. Files may be gzipped.
 """
 
-import csv
-import gzip
-import io
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
-from atoll.core.model.errors import FieldViolation, InvalidInput
+from atoll.sim.readers.table import Row, read_table, wrong
 
 MILLI: Final = 1000
 """Of a whole GPU."""
 MILLI_PER_BLOCK: Final = 10
-
-T = TypeVar("T")
-Row = Mapping[str, str]
+MOST_CPU_MILLI: Final = 1e12
+MOST_MIB: Final = 1e12
+MOST_GPUS: Final = 256
+"""Of one machine."""
+MOST_ASKED: Final = 1_000_000
+_NODE: Final = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
+_POD: Final = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,53 +55,50 @@ class Pod:
 
 def read_nodes(path: Path) -> list[TraceNode]:
     """The machines of a file, in its order; InvalidInput says what is wrong with it."""
-    return _read(path, "nodes", parse=_node)
+    known: set[str] = set()
+
+    def node(row: Row) -> TraceNode:
+        found = _node(row)
+        if found.name in known:
+            raise ValueError(f"sn is {found.name}, as of a node before")
+        known.add(found.name)
+        return found
+
+    nodes = read_table(path, _NODE, field="nodes", parse=node)
+    if not nodes:
+        raise wrong("nodes", f"{path.name} holds nothing")
+    if not any(each.gpus for each in nodes):
+        raise wrong("nodes", f"{path.name}: no node in it has a GPU")
+    return nodes
 
 
 def read_pods(path: Path) -> list[Pod]:
     """The pods of a file, in its order; InvalidInput says what is wrong with it."""
-    return _read(path, "pods", parse=_pod)
+    pods = read_table(path, _POD, field="pods", parse=_pod)
+    if not pods:
+        raise wrong("pods", f"{path.name} holds nothing")
+    if not any(each.asked_milli for each in pods):
+        raise wrong("pods", f"{path.name}: no pod in it asks for a GPU")
+    return pods
 
 
 def _node(row: Row) -> TraceNode:
-    return TraceNode(
-        row["sn"], int(row["cpu_milli"]), int(row["memory_mib"]), int(row["gpu"]), row["model"]
-    )
+    gpus = row.whole("gpu", most=MOST_GPUS)
+    model = row.text("model") if gpus else row.or_empty("model")
+    return TraceNode(row.text("sn"), *_sizes(row), gpus, model)
 
 
 def _pod(row: Row) -> Pod:
-    gpus = int(row["num_gpu"])
-    milli = int(row["gpu_milli"]) if gpus else 0
-    if gpus and not 0 < milli <= MILLI:
-        raise ValueError(f"gpu_milli is {milli}, not 1 to {MILLI}")
+    gpus = row.whole("num_gpu", most=MOST_ASKED)
+    milli = row.whole("gpu_milli", least=1, most=MILLI) if gpus else 0
     if gpus > 1 and milli != MILLI:
-        raise ValueError("several GPUs, and not whole ones")
+        raise ValueError(f"gpu_milli is {milli}: several GPUs, and not whole ones")
     if milli % MILLI_PER_BLOCK:
         raise ValueError(f"gpu_milli is {milli}, not a whole percent")
-    models = tuple(name for name in (row.get("gpu_spec") or "").split("|") if name)
-    return Pod(row["name"], int(row["cpu_milli"]), int(row["memory_mib"]), gpus, milli, models)
+    models = tuple(name for name in row.or_empty("gpu_spec").split("|") if name)
+    return Pod(row.text("name"), *_sizes(row), gpus, milli, models)
 
 
-def _read(path: Path, field: str, *, parse: Callable[[Row], T]) -> list[T]:
-    found: list[T] = []
-    try:
-        for row in csv.DictReader(io.StringIO(_text(path))):
-            found.append(parse(row))  # noqa: PERF401 - the count tells the line
-    except KeyError as error:
-        raise _wrong(field, f"{path}: no column {error}") from error
-    except (ValueError, TypeError) as error:
-        raise _wrong(field, f"{path}, line {len(found) + 2}: {error}") from error
-    except (OSError, EOFError) as error:
-        raise _wrong(field, f"cannot read {path}: {error}") from error
-    if not found:
-        raise _wrong(field, f"{path} holds nothing")
-    return found
-
-
-def _text(path: Path) -> str:
-    raw = path.read_bytes()
-    return (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
-
-
-def _wrong(field: str, message: str) -> InvalidInput:
-    return InvalidInput((FieldViolation(field, message),))
+def _sizes(row: Row) -> tuple[int, int]:
+    cpu = row.whole("cpu_milli", most=MOST_CPU_MILLI)
+    return cpu, row.whole("memory_mib", most=MOST_MIB)

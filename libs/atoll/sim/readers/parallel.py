@@ -1,15 +1,18 @@
 """Logs of parallel machines as columns, whatever their format."""
 
-import gzip
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from atoll.core.model.errors import FieldViolation, InvalidInput
+from atoll.sim.readers.table import wrong
+
+FIELD: Final = "workload"
+"""What a fault of a log is told of."""
+MOST_PROCESSORS: Final = 1 << 30
 
 Row = tuple[float, float, float, float, float, float, float]
 """Job, submit, run, processors, request, user, and a published wait or NaN."""
@@ -43,7 +46,7 @@ class ParallelLog:
 def log_of(path: Path, rows: Sequence[Row]) -> ParallelLog:
     """Rows as columns, by submit, else as they come; raises InvalidInput when there is none."""
     if not rows:
-        raise wrong(path, "there is no job in it")
+        raise wrong(FIELD, f"{path.name}: there is no job in it")
     job, submit, run, processors, request, user, wait = np.array(rows, np.float64).T
     asked = np.where(request > 0, request, np.maximum(run, 1.0))
     order = np.argsort(submit, kind="stable")
@@ -58,13 +61,14 @@ def log_of(path: Path, rows: Sequence[Row]) -> ParallelLog:
     ).chosen(order)
 
 
-def opened(path: Path) -> io.TextIOBase:
-    """The text of a file that may be gzipped."""
-    if path.suffix == ".gz":
-        return io.TextIOWrapper(gzip.open(path), encoding="utf-8", newline="")
-    return path.open(encoding="utf-8", newline="")
+def job_of(row: Row) -> Row | None:
+    """The row; None for a job that never ran: its run time or its processors are not known.
 
-
-def wrong(path: Path, why: str) -> InvalidInput:
-    """What is the matter with a file."""
-    return InvalidInput((FieldViolation("workload", f"{path.name}: {why}"),))
+    Raises ValueError when there is no such job.
+    """
+    run, processors = row[2:4]
+    if run < 0 or processors < 1:
+        return None
+    if not processors.is_integer() or processors > MOST_PROCESSORS:
+        raise ValueError(f"{processors:g} is no number of processors")
+    return row

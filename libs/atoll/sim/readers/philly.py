@@ -5,18 +5,16 @@ Columns: timestamp (`2017-10-09 07:01:55`), duration in seconds, num_gpus, gpu_t
 The file may be gzipped.
 """
 
-import csv
-import gzip
-import io
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from atoll.core.model.errors import FieldViolation, InvalidInput
+from atoll.sim.readers.table import Row, read_table, wrong
 
 COLUMNS: Final = ("timestamp", "duration", "num_gpus", "cluster")
+MOST_RUN_S: Final = 1e10
+MOST_GPUS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,43 +31,25 @@ class PhillyJob:
 
 def read_philly(path: Path) -> list[PhillyJob]:
     """The jobs in the order of their submits; InvalidInput names what is missing or wrong."""
-    try:
-        jobs = list(_jobs(path))
-    except OSError as error:
-        raise _wrong(path, str(error)) from error
+    jobs = read_table(path, COLUMNS, field="trace", parse=_job)
     if not jobs:
-        raise _wrong(path, "there is no job in it")
+        raise wrong("trace", f"{path.name}: there is no job in it")
     jobs.sort(key=lambda job: job.submitted_s)
     first = jobs[0].submitted_s
     return [PhillyJob(job.submitted_s - first, job.run_s, job.gpus, job.cluster) for job in jobs]
 
 
-def _jobs(path: Path) -> Iterator[PhillyJob]:
-    with _opened(path) as file:
-        rows = csv.DictReader(file)
-        missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
-        if missing:
-            raise _wrong(path, f"it has no column {', '.join(missing)}")
-        for line, row in enumerate(rows, 2):
-            try:
-                yield _job(row)
-            except (TypeError, ValueError) as error:
-                raise _wrong(path, f"line {line}: {error}") from error
+def _job(row: Row) -> PhillyJob:
+    run_s = row.number("duration", least=0, most=MOST_RUN_S)
+    if not run_s:
+        raise ValueError("duration is 0")
+    gpus = row.whole("num_gpus", least=1, most=MOST_GPUS)
+    return PhillyJob(_seconds(row.text("timestamp")), run_s, gpus, row.text("cluster"))
 
 
-def _job(row: Mapping[str, str]) -> PhillyJob:
-    at = datetime.fromisoformat(row["timestamp"]).replace(tzinfo=UTC).timestamp()
-    job = PhillyJob(at, float(row["duration"]), int(float(row["num_gpus"])), row["cluster"])
-    if job.gpus < 1 or not job.run_s > 0 or not job.cluster:
-        raise ValueError("a job needs a GPU, a duration and a cluster")
-    return job
-
-
-def _opened(path: Path) -> io.TextIOBase:
-    if path.suffix == ".gz":
-        return io.TextIOWrapper(gzip.open(path), encoding="utf-8", newline="")
-    return path.open(encoding="utf-8", newline="")
-
-
-def _wrong(path: Path, why: str) -> InvalidInput:
-    return InvalidInput((FieldViolation("trace", f"{path.name}: {why}"),))
+def _seconds(text: str) -> float:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ValueError(f"timestamp is {text[:40]!r}: {error}") from None
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()

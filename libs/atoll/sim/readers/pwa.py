@@ -1,47 +1,33 @@
 """Reads logs of the Parallel Workloads Archive in the form of one table.
 
 Columns: job_id, submit_s, run_s, procs, req_time_s, user, and easy_wait_s where a
-published run of EASY backfilling is known. The file may be gzipped.
+published run of EASY backfilling is known. -1 and nothing mean unknown. The file may be gzipped.
 """
 
-import csv
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from atoll.sim.readers.parallel import ParallelLog, Row, log_of, opened, wrong
+from atoll.sim.readers import parallel
+from atoll.sim.readers.parallel import FIELD, ParallelLog, job_of, log_of
+from atoll.sim.readers.table import Row, read_table
 
 COLUMNS: Final = ("job_id", "submit_s", "run_s", "procs", "req_time_s", "user")
 WAIT: Final = "easy_wait_s"
 
 
 def read_pwa(path: Path) -> ParallelLog:
-    """The jobs by submit; InvalidInput names what is missing or wrong."""
-    try:
-        return log_of(path, list(_rows(path)))
-    except OSError as error:
-        raise wrong(path, str(error)) from error
+    """The jobs by submit; those that never ran are left out. InvalidInput names what is wrong."""
+    rows = read_table(path, COLUMNS, field=FIELD, parse=_row)
+    return log_of(path, [row for row in rows if row is not None])
 
 
-def _rows(path: Path) -> Iterator[Row]:
-    with opened(path) as file:
-        rows = csv.reader(file)
-        names = next(rows, [])
-        missing = [name for name in COLUMNS if name not in names]
-        if missing:
-            raise wrong(path, f"it has no column {', '.join(missing)}")
-        at = [names.index(name) for name in COLUMNS]
-        wait = names.index(WAIT) if WAIT in names else None
-        for line, row in enumerate(rows, 2):
-            try:
-                yield _row([float(row[i]) for i in at], math.nan if wait is None else row[wait])
-            except (IndexError, ValueError) as error:
-                raise wrong(path, f"line {line}: {error}") from error
+def _row(row: Row) -> parallel.Row | None:
+    job, submit, run, processors = (row.number(name) for name in COLUMNS[:4])
+    wait = row.number(WAIT) if row.or_empty(WAIT) else math.nan
+    request, user = (_or_unknown(row, name) for name in COLUMNS[4:])
+    return job_of((job, submit, run, processors, request, user, wait))
 
 
-def _row(values: list[float], wait: float | str) -> Row:
-    job, submit, run, processors, request, user = values
-    if processors < 1 or run < 0:
-        raise ValueError("a job needs a processor, and a run time that is not negative")
-    return job, submit, run, processors, request, user, float(wait)
+def _or_unknown(row: Row, column: str) -> float:
+    return row.number(column) if row.or_empty(column) else -1.0

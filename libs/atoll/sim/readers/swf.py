@@ -9,39 +9,44 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from atoll.sim.readers.parallel import ParallelLog, Row, log_of, opened, wrong
+from atoll.sim.readers.parallel import FIELD, ParallelLog, Row, job_of, log_of
+from atoll.sim.readers.table import number, read_lines, wrong
 
-FIELDS: Final = 18
-_JOB, _SUBMIT, _RUN, _USED, _WANTED, _REQUEST, _USER = 0, 1, 3, 4, 7, 8, 11
+NAMES: Final = (
+    "job", "submit", "wait", "run", "processors", "cpu", "memory", "wanted_processors",
+    "requested_time", "requested_memory", "status", "user", "group", "executable", "queue",
+    "partition", "preceding_job", "think_time",
+)  # fmt: skip
+PARTIAL: Final = (2, 3, 4)
+"""Status of a line about a part of a job's run: another one tells of the whole job."""
+CANCELLED: Final = 5
 
 
 def read_swf(path: Path) -> ParallelLog:
     """The jobs by submit; those that never ran are left out. InvalidInput names what is wrong."""
-    try:
-        return log_of(path, list(_rows(path)))
-    except OSError as error:
-        raise wrong(path, str(error)) from error
+    return log_of(path, list(_rows(path)))
 
 
 def _rows(path: Path) -> Iterator[Row]:
-    with opened(path) as file:
-        for line, text in enumerate(file, 1):
-            words = text.split(";")[0].split()
-            if not words:
-                continue
-            try:
-                row = _row([float(word) for word in words])
-            except ValueError as error:
-                raise wrong(path, f"line {line}: {error}") from error
-            if row is not None:
-                yield row
+    for line, text in read_lines(path, field=FIELD):
+        words = text.split(";")[0].split()
+        if not words:
+            continue
+        try:
+            row = _row(words)
+        except ValueError as error:
+            raise wrong(FIELD, f"{path.name}, line {line}: {error}") from error
+        if row is not None:
+            yield row
 
 
-def _row(values: list[float]) -> Row | None:
-    if len(values) != FIELDS:
-        raise ValueError(f"{len(values)} fields, not {FIELDS}")
-    processors = values[_WANTED] if values[_WANTED] > 0 else values[_USED]
-    if values[_RUN] < 0 or processors < 1:
+def _row(words: list[str]) -> Row | None:
+    if len(words) != len(NAMES):
+        raise ValueError(f"{len(words)} fields, not {len(NAMES)}")
+    of = {name: number(name, word) for name, word in zip(NAMES, words, strict=True)}
+    processors = of["wanted_processors"] if of["wanted_processors"] > 0 else of["processors"]
+    cancelled = of["status"] == CANCELLED and of["run"] <= 0
+    if of["status"] in PARTIAL or cancelled or of["submit"] == -1:
         return None
-    request, user = values[_REQUEST], values[_USER]
-    return values[_JOB], values[_SUBMIT], values[_RUN], processors, request, user, math.nan
+    times = of["submit"], of["run"]
+    return job_of((of["job"], *times, processors, of["requested_time"], of["user"], math.nan))
