@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from atoll.core.engine.burst.broker.decide import decide
@@ -149,6 +149,7 @@ class Month:
 
 
 @settings(max_examples=12, deadline=None)
+@example(24.25, 21.0, [0.5])
 @given(st.floats(0, 40), st.floats(0, 40), st.lists(st.floats(0.5, 20), min_size=1, max_size=3))
 def test_no_month_costs_more_than_its_budget(
     month: float, hour: float, prices: list[float]

@@ -25,7 +25,7 @@ from atoll.core.engine.burst.broker.stock import Stock
 from atoll.core.engine.burst.broker.words import job_terms, pool_terms, pool_why, rent_why
 from atoll.core.engine.burst.broker.zones import looked
 from atoll.core.engine.choice.worth import HOUR_S
-from atoll.core.model.burst import InstanceState, chain_of
+from atoll.core.model.burst import Instance, InstanceState, chain_of
 
 
 def decide(ground: Ground) -> Deeds:
@@ -80,13 +80,23 @@ def _with_reserve(ground: Ground) -> Rooms:
     """What runs is expected to go on for a while: that part of the month is not rented for."""
     rooms = dict(ground.budgets)
     for each in ground.instances:
-        goes_on = each.state not in {InstanceState.DRAINING, InstanceState.TERMINATING}
-        ahead = round(each.offer.price * ground.options.commitment_s / HOUR_S) if goes_on else 0
+        ahead = round(each.offer.price * _goes_on_s(each, ground) / HOUR_S)
         for queue in chain_of(each.queue):
             room = rooms.get(queue)
             if room is not None and room.month_left is not None:
                 rooms[queue] = Room(room.rate_left, room.month_left - ahead)
     return rooms
+
+
+def _goes_on_s(instance: Instance, ground: Ground) -> float:
+    """For how long it is paid until it is told to end."""
+    match instance.state:
+        case InstanceState.TERMINATING:
+            return 0.0
+        case InstanceState.DRAINING:
+            return max(0.0, instance.drain_by - ground.now)
+        case _:
+            return ground.options.commitment_s
 
 
 def _planned(found: JobRents) -> Held:
