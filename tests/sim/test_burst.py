@@ -5,12 +5,14 @@ import io
 import json
 import tarfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from atoll.burst.settings import BurstSettings
 from atoll.core.model.burst import EndCause, Market
 from atoll.core.model.errors import InvalidInput
 from atoll.sim.commands.burst import burst
@@ -20,7 +22,7 @@ from atoll.sim.renting.easy import starting
 from atoll.sim.renting.machines import Purse
 from atoll.sim.renting.market import SEEN_AS, TYPES, boot_of, offers_of
 from atoll.sim.renting.play import Played, play
-from atoll.sim.renting.setting import OURS, PEERS, ZONES, Setting, Wish, setting_of
+from atoll.sim.renting.setting import OPTIONS, OURS, PEERS, ZONES, Setting, Wish, setting_of
 from atoll.sim.renting.world import World
 
 HOURS = 40
@@ -29,6 +31,12 @@ TICK_S = 600.0
 WISH = Wish(0.7, 0.0, 1.0, 0.3, 0)
 CHANGE_S = 20 * 3600.0
 Capture = pytest.CaptureFixture[str]
+
+
+def test_the_broker_has_the_options_of_the_service() -> None:
+    service = BurstSettings().terms.options
+    # The loop is the simulation's own; the market says what can be had again.
+    assert replace(service, loop_s=OPTIONS.loop_s, again_s=OPTIONS.again_s) == OPTIONS
 
 
 def jobs_by_day(seed: int, *, until_h: int = HOURS) -> list[RawJob]:

@@ -6,7 +6,7 @@ from typing import Any, Self
 from pydantic import Field, SecretStr, model_validator
 
 from atoll.burst.usecases.books import Terms
-from atoll.core.engine.burst.broker.ground import Options
+from atoll.core.engine.burst.broker.ground import USUAL_LATE_S, Options
 from atoll.core.engine.burst.broker.life import LifeTerms
 from atoll.core.model.burst import MICROS, Budget, BurstPolicy
 from atoll.core.model.ids import ShardId
@@ -69,7 +69,7 @@ class BurstSettings(LoopSettings):
     )
     forecast_step_s: float = Field(
         default=3600.0,
-        ge=1,
+        ge=0.1,
         le=3600,
         description="length of what the forecast takes for an hour; less on accelerated time only",
     )
@@ -106,11 +106,18 @@ class BurstSettings(LoopSettings):
         default=60.0, ge=0, le=DAY_S, description="time for which an idle machine is kept at least"
     )
     late_s: float = Field(
-        default=0.0,
+        default=USUAL_LATE_S,
         ge=0,
         le=DAY_S,
         description="a job that starts later than this after it was submitted is late, which is "
         "bought off for all but a few; 0: only what an hour of delay costs counts",
+    )
+    again_s: float = Field(
+        default=Options().again_s,
+        gt=0,
+        le=DAY_S,
+        description="time for which an offer is left alone that failed or was taken back, twice as "
+        "long after each further time",
     )
     home_s: float = Field(
         default=3600.0,
@@ -162,6 +169,7 @@ class BurstSettings(LoopSettings):
             grace_s=self.instance_grace_s,
             loop_s=self.decide_period_s,
             late_s=self.late_s,
+            again_s=self.again_s,
             home_s=self.home_s,
             egress={region: _micros(price) for region, price in self.egress.items()},
         )

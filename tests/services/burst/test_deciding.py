@@ -56,6 +56,16 @@ async def test_nothing_is_rented_beyond_the_budget_and_it_is_said_why() -> None:
     assert budget.rate == sum(row.offer.price for row in rows)
 
 
+async def test_a_job_that_would_start_late_is_rented_for_though_its_delay_is_cheap() -> None:
+    soon, late = 300.0, 1200.0
+    for start_s, given, rented in ((soon, {}, []), (late, {}, ["rent"]), (late, {"late_s": 0}, [])):
+        world = World(**given)
+        await world.allow(per_hour=2, hour_of_delay=DOLLAR // 100)
+        at = world.clock.now() + start_s
+        await world.want(7, local_p50_at=at, local_p90_at=at)
+        assert await (await world.lead()).decide() == rented
+
+
 async def test_what_was_taken_meanwhile_is_not_rented() -> None:
     world = World()
     await world.allow(per_hour=1, hour_of_delay=10 * DOLLAR)

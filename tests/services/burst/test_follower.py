@@ -9,6 +9,7 @@ import pytest
 from atoll.burst.usecases import demand_table
 from atoll.burst.usecases.demand_table import DemandTable, of_queue
 from atoll.burst.usecases.follower import Follower
+from atoll.core.model.burst import BurstPolicy
 from atoll.core.model.ids import ClusterName, JobId, QueueName
 from atoll.core.model.lifecycle import JobState
 from atoll.core.model.messages import ChangeKind
@@ -39,6 +40,18 @@ def made(job: int, rng: random.Random) -> DemandRow:
         after=(JobId(1),) if not started and rng.random() < 0.3 else (),
         begin_at=rng.choice((0.0, 20.0, 40.0)) if not started else 0.0,
     )
+
+
+def test_who_came_is_counted_over_or_not_where_renting_is_allowed() -> None:
+    table, usual = DemandTable(), DemandRow(JobId(1), QueueName("nlp"), "H100", 1.0, 5.0, 0.0)
+    over = replace(usual, job=JobId(2), started_at=6.0, ended_at=7.0)
+    before = replace(usual, job=JobId(3), submitted_at=4.0)
+    other = replace(usual, job=JobId(4), queue=QueueName("vision"))
+    table.put([usual, over, before, other], now=8.0)
+    nlp = BurstPolicy(QueueName("nlp"), allowed=True)
+    assert table.came(4.0, {nlp.queue: nlp}) == 2
+    assert table.came(4.0, {None: replace(nlp, queue=None)}) == 3
+    assert table.came(4.0, {}) == 0
 
 
 @pytest.mark.parametrize("seed", range(5))

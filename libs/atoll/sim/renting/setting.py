@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from atoll.core.engine.burst.broker.ground import Options
+from atoll.core.engine.burst.broker.ground import USUAL_LATE_S, Options
 from atoll.core.model.burst import MICROS, Budget, BurstPolicy
 from atoll.sim.readers.elasticflow_raw import RawJob
 from atoll.sim.readers.spot import SpotWindow, read_windows
@@ -25,9 +25,10 @@ AFTER_S: Final = 90 * 86_400.0
 """The market is known for so long after the last submit."""
 OURS: Final = "broker"
 PEERS: Final = ("reactive_10_min", "reactive_5_min")
-OPTIONS: Final = Options(late_s=600.0, again_s=60.0)
-"""A job is late after the ten minutes after which the slower peer begins to rent. The market says
-what is to be had, so what was taken back is asked for again as soon as it is there."""
+OPTIONS: Final = Options(late_s=USUAL_LATE_S, again_s=60.0)
+"""Those of the service where nobody has set anything, but for one: the market says what is to be
+had, so what was taken back is asked for again as soon as it is there. A job is late after the ten
+minutes after which the slower peer begins to rent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Final
 from atoll.burst.usecases.follower import Follower
 from atoll.core.engine.burst.broker.ground import NO_USE, Use
 from atoll.core.model.burst import Instance, InstanceId
+from atoll.core.model.burst_rules import Policies
 from atoll.core.model.burst_wants import Want
 from atoll.ports.store.burst import BurstStore
 
@@ -21,7 +22,7 @@ class Busy:
     spare: Mapping[str, int] = field(default_factory=dict)
     """Devices by kind that are idle, not rented, and that nobody waits for."""
     came: int = 0
-    """Jobs that were submitted since the look before."""
+    """Jobs of queues that may rent that were submitted since the look before."""
     _looked_at: float = 0.0
 
     async def look(
@@ -31,6 +32,7 @@ class Busy:
         wants: Sequence[Want],
         *,
         uses: Mapping[InstanceId, Use],
+        policies: Policies,
         now: float,
     ) -> None:
         """Only while something runs on what is rented, or wants to, and seldom.
@@ -43,5 +45,5 @@ class Busy:
         if due and (wants or any(uses.get(row.id, NO_USE).live for row in rows)):
             table = await self.follower.follow(store, now=now)
             self._looked_at = now
-            self.came = table.came(since)
+            self.came = table.came(since, policies)
             self.spare = table.standing.spare(await store.capacities(), rows)

@@ -58,7 +58,7 @@ class Decider:
         lately = await store.list_instances(ended=True, before=0, limit=LATELY)
         wants, uses, now = await store.wants(), await uses_of(term, rows), await term.now()
         policies = {each.queue: each for each in await store.policies()}
-        await self._busy.look(store, rows, wants, uses=uses, now=now)
+        await self._busy.look(store, rows, wants, uses=uses, policies=policies, now=now)
         return Ground(
             now,
             wants=tuple(wants),

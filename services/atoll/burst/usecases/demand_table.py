@@ -1,4 +1,4 @@
-"""Jobs in columns: some 70 bytes each beside their number, however many wait.
+"""Jobs in columns: some 80 bytes each beside their number, however many wait.
 
 Rows are written as they are read; `columns` is a copy that others may look at meanwhile.
 """
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from atoll.burst.usecases.standing import Standing
 from atoll.core.engine.burst.demand.series import Bools, Floats, Ints
 from atoll.core.model.burst import chain_of
+from atoll.core.model.burst_rules import Policies, policy_of
 from atoll.core.model.ids import ClusterName, JobId, QueueName
 from atoll.ports.store.demand import DemandRow
 
@@ -23,7 +24,7 @@ FIRST_ROWS: Final = 1024
 ROW: Final = np.dtype([
     ("job", np.int64), ("queue", np.int32), ("kind", np.int32), ("cluster", np.int32),
     ("devices", np.float64), ("submitted", np.float64), ("started", np.float64),
-    ("ended", np.float64), ("limit", np.float64), ("begin", np.float64),
+    ("ended", np.float64), ("limit", np.float64), ("begin", np.float64), ("cores", np.float64),
     ("waits", np.bool_), ("used", np.bool_),
 ])  # fmt: skip
 
@@ -72,6 +73,19 @@ class Columns:
         """The same rows by number, in whatever order they were written."""
         order = np.argsort(self.rows["job"], kind="stable")
         return Columns(self.rows[order], self.queues, self.kinds)
+
+    def counted(self, usual_kind: str, cpu: str) -> "Columns":
+        """Each job as what it counts as: by its devices, or by its processors if it has none.
+
+        A job that takes any devices counts as one that takes those of `usual_kind`.
+        """
+        rows, kinds = self.rows.copy(), [*self.kinds, usual_kind, cpu]
+        unnamed = [number for number, name in enumerate(self.kinds) if not name]
+        without = rows["devices"] == 0
+        rows["kind"][np.isin(rows["kind"], unnamed) & ~without] = len(kinds) - 2
+        rows["kind"][without] = len(kinds) - 1
+        rows["devices"][without] = rows["cores"][without]
+        return Columns(rows, self.queues, kinds)
 
     def wanting(self, now: float) -> Bools:
         """(J) takes devices, or would if there were room: a job that waits for others does not."""
@@ -130,10 +144,13 @@ class DemandTable:
         used = self._rows[self._rows["used"]]
         return Columns(used, tuple(self._queues.names), tuple(self._kinds.names))
 
-    def came(self, since: float) -> int:
-        """Jobs that were submitted since, and are not over."""
-        rows = self._rows
-        return int(np.sum(rows["used"] & (rows["submitted"] > since) & (rows["ended"] == 0)))
+    def came(self, since: float, policies: Policies) -> int:
+        """Jobs that were submitted since, over or not, by queues that may rent."""
+        new = self._rows["used"] & (self._rows["submitted"] > since)
+        names, counts = np.unique(self._rows["queue"][new], return_counts=True)
+        queues = (QueueName(self._queues.names[number]) for number in names)
+        pairs = zip(queues, counts.tolist(), strict=True)
+        return sum(count for queue, count in pairs if policy_of(policies, queue).allowed)
 
     def related(self) -> dict[JobId, DemandRow]:
         """Those that wait for others, or for a time, and those that are waited for."""
@@ -155,7 +172,7 @@ class DemandTable:
         self._rows[place] = (
             row.job, self._queues.number(row.queue), self._kinds.number(row.kind),
             self._clusters.number(row.cluster), row.devices, row.submitted_at, row.started_at,
-            row.ended_at, row.limit_s, row.begin_at, row.waits, True,
+            row.ended_at, row.limit_s, row.begin_at, row.cores, row.waits, True,
         )  # fmt: skip
         fresh = not (row.started_at or row.ended_at)
         if fresh and (row.after or row.begin_at):
@@ -165,7 +182,8 @@ class DemandTable:
 
     def _row(self, place: int) -> DemandRow:
         (
-            job, queue, kind, cluster, devices, submitted, started, ended, limit, begin, waits, _,
+            job, queue, kind, cluster, devices, submitted, started, ended, limit, begin, cores,
+            waits, _,
         ) = self._rows[place].item()  # fmt: skip
         return DemandRow(
             JobId(job),
@@ -180,6 +198,7 @@ class DemandTable:
             cluster=ClusterName(self._clusters.names[cluster]),
             after=self._after.get(job, ()),
             begin_at=begin,
+            cores=cores,
         )
 
 

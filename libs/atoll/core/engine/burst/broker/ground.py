@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +70,10 @@ def aged(outlook: Outlook, passed_s: float) -> Outlook | None:
     if gone >= outlook.excess.shape[1]:
         return None
     return replace(outlook, excess=outlook.excess[:, gone:]) if gone else outlook
+
+
+USUAL_LATE_S: Final = 600.0
+"""What Options.late_s is where nobody has set it, in the service as in the simulation."""
 
 
 @dataclass(frozen=True, slots=True)
