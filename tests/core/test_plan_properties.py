@@ -116,7 +116,7 @@ def _told(cases: list[Given], hash_seed: str) -> str:
         env=os.environ | {"PYTHONHASHSEED": hash_seed},
         check=True,
         capture_output=True,
-        timeout=100,
+        timeout=500,
     )
     return result.stdout.decode()
 

@@ -9,8 +9,6 @@ from tests.e2e.oracle import check
 from tests.e2e.stack import Stack
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.timeout(600)
-
 
 @pytest.mark.parametrize(
     "point",

@@ -5,15 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-import pytest
 
 from atoll.api.burst.v1 import burst_pb2 as pb
 from atoll.api.burst.v1 import burst_pb2_grpc
 from tests.e2e.load import job, quiet, value
 from tests.e2e.stack import Stack
 from tests.support.waiting import eventually
-
-pytestmark = pytest.mark.timeout(600)
 
 SMALL = {"cpu": 2, "memory_gib": 4, "kind": "H100", "devices": 1, "on_demand": 1, "spot": None}
 PROVIDERS = {

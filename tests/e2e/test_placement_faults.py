@@ -19,8 +19,6 @@ from tests.e2e.stack import Stack, leads, metrics_of
 from tests.support.proxy import Proxy
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.timeout(240)
-
 
 async def test_leader_killed_in_load_is_succeeded_by_its_standby(stack: Stack) -> None:
     await stack.start(("alpha", "beta"), placements=2)

@@ -2,7 +2,6 @@
 
 import asyncio
 
-import pytest
 from redis.asyncio import Redis
 
 from tests.e2e.load import Load, quiet
@@ -11,7 +10,6 @@ from tests.e2e.stack import Stack, metrics_of
 from tests.support.servers import ValkeyLike
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.timeout(600)
 DOWN_S = 10.0
 
 

@@ -2,14 +2,10 @@
 
 import os
 
-import pytest
-
 from tests.e2e.load import job, quiet, value
 from tests.e2e.stack import Stack
 from tests.e2e.test_burst import QUICKLY, SMALL
 from tests.support.waiting import eventually
-
-pytestmark = pytest.mark.timeout(600)
 
 SLOWLY = {
     "process": {

@@ -19,8 +19,6 @@ from tests.e2e.stack import Stack, metrics_of
 from tests.support.servers import PostgresLike
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.timeout(600)
-
 NODES = 8
 EXAMS = QueueName("exams")
 

@@ -7,12 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from tests.sim.small import cluster
-
-pytestmark = pytest.mark.timeout(300)  # two processes, each of which loads the kernels
 
 SCENARIO = {
     "seed": 21,

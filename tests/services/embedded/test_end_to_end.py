@@ -21,7 +21,6 @@ from atoll.embedded.ports import USUAL
 from tests.services.embedded.fakes import until
 
 UP_WITHIN_S = 300
-pytestmark = pytest.mark.timeout(600)
 
 
 class Stack:
