@@ -245,7 +245,7 @@ async def test_runs_live_on_over_an_orderly_restart(
     await agent.process.start()
     dispatch.start_attempt(attempt(1), agent.job(1, 2.0, 6), on(0))
     dispatch.push()
-    await dispatch.until(lambda: dispatch.events(attempt(1)) == [STARTED])
+    await dispatch.until(lambda: dispatch.events(attempt(1))[:1] == [STARTED])
     await agent.process.terminate()
     assert dispatch.goodbyes == 1
     await agent.process.start()
@@ -265,7 +265,7 @@ async def test_a_guarded_run_is_over_when_its_agent_comes_back_too_late(
     spec = job(300, on_lost=OnLost.REQUEUE)
     dispatch.start_attempt(attempt(1), spec, on(0))
     dispatch.push()
-    await dispatch.until(lambda: dispatch.events(attempt(1)) == [STARTED])
+    await dispatch.until(lambda: dispatch.events(attempt(1))[:1] == [STARTED])
     await process.kill()
     await asyncio.sleep(2.0)
     await process.start()

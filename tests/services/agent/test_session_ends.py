@@ -37,7 +37,7 @@ async def test_a_retired_clusters_agent_stops_everything(
     await agent.start()
     dispatch.start_attempt(attempt(1), job(60), on(0))
     dispatch.push()
-    await dispatch.until(lambda: dispatch.events(attempt(1)) == [STARTED])
+    await dispatch.until(lambda: dispatch.events(attempt(1))[:1] == [STARTED])
     dispatch.refuse_with = FailedPrecondition("retired", code=ErrorCode.CLUSTER_RETIRED)
     dispatch.drop()
     await eventually(lambda: len(agent.ledger("stop")) == 1)
@@ -49,7 +49,7 @@ async def test_an_agent_that_is_told_to_end_says_goodbye(
     await agent.start()
     dispatch.start_attempt(attempt(1), job(60), on(0))
     dispatch.push()
-    await dispatch.until(lambda: dispatch.events(attempt(1)) == [STARTED])
+    await dispatch.until(lambda: dispatch.events(attempt(1))[:1] == [STARTED])
     await agent.stop()
     assert dispatch.goodbyes == 1
     assert agent.ledger("stop") == []
@@ -124,7 +124,7 @@ async def test_an_agent_that_may_not_join_leaves_what_runs_alone(
     await agent.start()
     dispatch.start_attempt(attempt(1), job(60), on(0))
     dispatch.push()
-    await dispatch.until(lambda: dispatch.events(attempt(1)) == [STARTED])
+    await dispatch.until(lambda: dispatch.events(attempt(1))[:1] == [STARTED])
     dispatch.refuse_with = FailedPrecondition("given up", code=ErrorCode.JOIN_REFUSED)
     dispatch.drop()
     await dispatch.until(lambda: len(dispatch.hellos) == 2)

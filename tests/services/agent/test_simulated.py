@@ -37,7 +37,7 @@ async def test_a_node_that_dies_ends_its_gangs_whole_and_once(
     dispatch.start_attempt(attempt(1), job(60), on(0, 1, 2))
     dispatch.start_attempt(attempt(2), job(0.5), on(3))
     dispatch.push()
-    await dispatch.until(lambda: dispatch.events(attempt(1)) == [STARTED])
+    await dispatch.until(lambda: dispatch.events(attempt(1))[:1] == [STARTED])
     await broken(agent, nodes={"n-0001": {"down": True}})
     await dispatch.until(lambda: dispatch.ended(attempt(1), attempt(2)))
     assert dispatch.end_of(attempt(1)).reason is ReasonCode.NODE_DIED
@@ -56,7 +56,7 @@ async def test_a_gang_of_which_several_nodes_die_at_once_ends_once(
     await agent.start()
     dispatch.start_attempt(attempt(1), job(60), on(0, 1, 2))
     dispatch.push()
-    await dispatch.until(lambda: dispatch.events(attempt(1)) == [STARTED])
+    await dispatch.until(lambda: dispatch.events(attempt(1))[:1] == [STARTED])
     await broken(agent, nodes={"n-0001": {"down": True}, "n-0002": {"gone": True}})
     await dispatch.until(lambda: dispatch.ended(attempt(1)))
     assert dispatch.end_of(attempt(1)).reason is ReasonCode.NODE_DIED
@@ -239,7 +239,7 @@ async def test_a_torn_ledger_is_read_up_to_its_last_whole_line(
     await agent.start()
     dispatch.start_attempt(attempt(1), job(60), on(0))
     dispatch.push()
-    await dispatch.until(lambda: dispatch.events(attempt(1)) == [STARTED])
+    await dispatch.until(lambda: dispatch.events(attempt(1))[:1] == [STARTED])
     await agent.stop(in_order=False)
     with (agent.settings.data_dir / FILE).open("a") as ledger:
         ledger.write('{"t":"stop","attempt":65')

@@ -113,7 +113,7 @@ async def test_a_journal_from_before_the_start_claims_the_run_again(
     await agent.start()
     dispatch.start_attempt(attempt(1), job(2), on(0))
     dispatch.push()
-    await dispatch.until(lambda: dispatch.events(attempt(1)) == [STARTED])
+    await dispatch.until(lambda: dispatch.events(attempt(1))[:1] == [STARTED])
     await agent.stop()
     journal.write_bytes(old)
     dispatch.report_seq = 0
