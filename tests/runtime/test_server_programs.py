@@ -2,15 +2,17 @@
 
 import os
 import shutil
+import socket
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import psutil
 import pytest
 
-from atoll.runtime.servers import EtcdServer, PostgresServer, ServerError
+from atoll.runtime.servers import EtcdServer, PostgresServer, ServerError, ports
 from atoll.runtime.servers.account import Account, outer_folder
-from atoll.runtime.servers.ports import free_ports
+from atoll.runtime.servers.ports import free_ports, is_free
 from atoll.runtime.servers.programs import CORRUPTING_ETCD, find_etcd, find_postgres
 from tests.support.servers import reachable_folder
 
@@ -76,8 +78,23 @@ async def test_programs_that_the_account_cannot_reach_are_copied(
         assert Path(psutil.Process(server.pid).exe()) == program
 
 
+def test_a_port_is_not_given_away_while_its_server_is_started_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (port,) = free_ports(1)
+    with socket.create_server(("127.0.0.1", port)) as server:
+        client = socket.create_connection(("127.0.0.1", port))
+        connection, _ = server.accept()
+        connection.close()  # the server's end goes first, and lingers
+        assert client.recv(1) == b""
+        client.close()
+    monkeypatch.setattr(ports, "_offsets", count(port - ports.FIRST_PORT))
+    assert free_ports(1) != (port,)
+    assert is_free(port)
+
+
 def test_free_ports_are_distinct_and_below_what_clients_get() -> None:
-    ports = free_ports(20)
-    assert len(set(ports)) == 20
-    assert all(15_000 <= port < 49_152 for port in ports)
-    assert set(ports).isdisjoint(free_ports(20))
+    found = free_ports(20)
+    assert len(set(found)) == 20
+    assert all(15_000 <= port < 49_152 for port in found)
+    assert set(found).isdisjoint(free_ports(20))

@@ -17,7 +17,7 @@ _offsets = count(os.getpid() * 10_981)
 
 
 def free_ports(number: int) -> tuple[int, ...]:
-    """`number` distinct ports that nobody listens on now.
+    """`number` distinct ports that nobody uses now, nor just did: who was killed comes back.
 
     They lie below the ephemeral range: a client that keeps dialling a stopped server
     would otherwise get the server's own port as its source sooner or later, connect to
@@ -39,11 +39,12 @@ def free_ports(number: int) -> tuple[int, ...]:
 def is_free(port: int) -> bool:
     """Whether a server could listen on `port` now."""
     with socket.socket() as probe:
+        # Connections of a server that has just ended may linger there: it listens all the same.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         return _bind(probe, port)
 
 
 def _bind(probe: socket.socket, port: int) -> bool:
-    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         probe.bind((LOOPBACK, port))
     except OSError:
