@@ -5,10 +5,12 @@ from dataclasses import replace
 import pytest
 
 from atoll.core.model.errors import ErrorCode, FailedPrecondition
-from atoll.core.model.ids import JobId
+from atoll.core.model.ids import JobId, NodeId
 from atoll.core.model.lifecycle import AttemptEvent, JobState
 from atoll.core.model.messages import ChangeKind
 from atoll.ports.store.common import Change, Cursor
+from atoll.ports.store.demand import NodeParts
+from tests.adapters.burst_builders import rent
 from tests.adapters.store_builders import (
     cluster_with,
     lead,
@@ -78,3 +80,24 @@ async def test_a_cursor_of_something_else_is_refused(world: StoreWorld) -> None:
     with pytest.raises(FailedPrecondition) as raised:
         await world.store.burst.changed_demand(Cursor("of something else"))
     assert raised.value.code == ErrorCode.CURSOR_EXPIRED
+
+
+async def test_processors_and_parts_of_nodes_are_told(world: StoreWorld) -> None:
+    await rent(world.store)
+    broken = replace(node("n2", gpus=2).devices[0], healthy=False)
+    await cluster_with(
+        world.store,
+        node("n1", cpu_milli=48_500),
+        replace(node("n2", gpus=2), devices=(broken, node("n2", gpus=2).devices[1])),
+        node("n3", up=False),
+    )
+    assert await world.store.burst.cores() == 112.5
+    ids = await node_ids(world.store)
+    found = await world.store.burst.node_parts([ids["n1"], ids["n2"], NodeId(999)])
+    assert found == {
+        ids["n1"]: NodeParts((), 48.5),
+        ids["n2"]: NodeParts(("", "H100"), 64.0),
+    }
+    await submit(world.store)
+    (row,) = [row async for rows in world.store.burst.demand(since=0.0) for row in rows]
+    assert (row.kind, row.devices, row.cores) == ("", 0.0, 1.0)

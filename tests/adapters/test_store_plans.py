@@ -109,6 +109,7 @@ HOT_STATEMENTS = {
     "live demand is read": demand.LIVE,
     "ended demand is read": demand.ENDED,
     "some demand is read": demand.NUMBERED,
+    "parts of nodes are read": demand.PARTS,
     "changed demand is found": demand.CHANGED,
     "instances are locked": burst_sql.LOCK_INSTANCES,
     "budgets are bound": burst_sql.TAKE_BUDGET,

@@ -6,7 +6,7 @@ import pytest
 from atoll.burst.forecasting.forecaster import Forecaster
 from atoll.burst.forecasting.models import statistical
 from atoll.burst.usecases import outlook
-from atoll.burst.usecases.booked import windows_of
+from atoll.burst.usecases.booked import nodes_in, windows_of
 from atoll.burst.usecases.demand import demand_at, shares
 from atoll.burst.usecases.demand_table import Columns, DemandTable
 from atoll.burst.usecases.follower import Follower
@@ -15,22 +15,25 @@ from atoll.burst.usecases.outlook import futures, series_of
 from atoll.burst.usecases.series import forecasts, series_from_bytes, series_to_bytes
 from atoll.core.engine.burst.demand.forecast import LEVELS
 from atoll.core.engine.burst.demand.series import STEP_S, Demand, Key
-from atoll.core.model.booking import OccurrenceId, Owners
+from atoll.core.model.booking import NodeShare, OccurrenceId, Owners
 from atoll.core.model.burst import BurstPolicy
-from atoll.core.model.ids import JobId, QueueName, Tenant
+from atoll.core.model.ids import ClusterName, JobId, NodeId, QueueName, Tenant
 from atoll.core.model.reservation import (
     Amount,
     Occurrence,
+    Part,
     Reservation,
     ReservationId,
     ReservationSpec,
     What,
     When,
+    WholeNodes,
 )
-from atoll.core.model.resources import DeviceRequest, TaskShape
+from atoll.core.model.resources import DeviceGrant, DeviceRequest, TaskShape
 from atoll.core.model.spec import TaskGroup
 from atoll.ports.store.bookings import Kept
-from atoll.ports.store.demand import DemandRow
+from atoll.ports.store.demand import DemandRow, NodeParts
+from tests.adapters.burst_builders import offer
 from tests.adapters.store_builders import cluster_with, node, spec, submit
 from tests.services.burst.worlds import NLP, World
 
@@ -177,7 +180,7 @@ def test_what_is_booked_ahead_is_demand_for_certain() -> None:
         Kept(reservation, Occurrence(OccurrenceId(n), reservation.id, "exam", at, at + DAY))
         for n, at in enumerate((NOW - 1, NOW + 2 * HOUR))
     ]
-    windows = windows_of(kept, now=NOW)
+    windows = windows_of(kept, {}, now=NOW)
     assert {key.queue for key in windows} == {"", "nlp", "nlp.x"}
     demand = demand_at(ALL, columns(), NOW, steps=1, step_s=HOUR, windows=windows[ALL])
     assert Forecaster(0).forecast(demand).median[:4].tolist() == [0.0, 8.0, 8.0, 8.0]
@@ -189,3 +192,72 @@ def test_a_demand_without_jobs_is_forecast() -> None:
     demand = demand_at(ALL, columns(), NOW, steps=1, step_s=HOUR)
     assert isinstance(demand, Demand)
     assert Forecaster(0).forecast(demand).median.tolist() == [0.0] * 24
+
+
+def test_what_is_booked_of_nodes_counts_as_what_they_have() -> None:
+    wanted = ReservationSpec("exam", What(nodes=WholeNodes(2)), When(1.0))
+    reservation = Reservation(ReservationId(1), wanted, Tenant("t"), "ann", NOW)
+    shares = (
+        NodeShare(NodeId(1), "n1", whole=True),
+        NodeShare(NodeId(2), "n2", whole=True),
+        NodeShare(NodeId(3), "n3", 4000, devices=(DeviceGrant(0), DeviceGrant(1, blocks=25))),
+        NodeShare(NodeId(9), "gone", whole=True),
+    )
+    nodes = {
+        NodeId(1): NodeParts(("H100", "", "H100", "A100"), 64.0),
+        NodeId(2): NodeParts((), 32.0),
+        NodeId(3): NodeParts(("A100", "H100"), 64.0),
+    }
+    parts = (Part(ClusterName("c"), shares),)
+    occurrence = Occurrence(
+        OccurrenceId(1), reservation.id, "exam", NOW + HOUR, NOW + DAY, parts=parts
+    )
+    kept = [Kept(reservation, occurrence)]
+    assert nodes_in(kept) == {1, 2, 3, 9}
+    found = windows_of(kept, nodes, now=NOW)
+    assert {key.kind: windows[0].devices for key, windows in found.items()} == {
+        "H100": 2.25, "A100": 2.0, "cpu": 100.0,
+    }  # fmt: skip
+
+
+def test_jobs_without_devices_are_a_series_of_their_own_in_processors() -> None:
+    rows = [
+        row(1, kind="", devices=0.0, cores=48.0),
+        row(2, kind="", devices=0.0, cores=16.0, started_at=NOW),
+        row(3, kind="", devices=2.0, cores=8.0),
+        row(4, started_at=NOW, cores=12.0),
+    ]
+    capacity = {"H100": 8.0, "A100": 4.0, "cpu": 100.0}
+    known = known_of(columns(*rows), {}, capacity=capacity, policies={}, now=NOW, step_s=HOUR)
+    # Who takes any devices counts as one that takes those that there are most of.
+    assert (known.sizes[Key("", "cpu")], known.sizes[ALL]) == (64.0, 3.0)
+    assert known.capacity["cpu"] == 88.0
+    assert {key.kind for key in chosen(known)} == {"cpu", "H100"}
+
+
+@pytest.mark.parametrize(("offers", "rented"), [(True, {"", "H100"}), (False, {"H100"})])
+async def test_machines_without_devices_are_rented_ahead_where_they_are_on_offer(
+    offers: bool, rented: set[str]
+) -> None:
+    world = World()
+    await world.allow()
+    await cluster_with(world.store, node("n1", gpus=2), node("n2"))
+    tasks = (TaskGroup("main", 40, 40, shapes=(TaskShape(4000, 1 << 30),), run="true"),)
+    leader = await world.lead()
+    if offers:
+        async with world.store.burst.begin() as tx:
+            await tx.put_offers("plain", [offer(kind="", devices=0, cpu_milli=16_000)])
+    shape = TaskShape(1000, 1 << 30, DeviceRequest("H100", 1))
+    device = (TaskGroup("main", 1, 1, shapes=(shape,), run="true"),)
+    now = world.clock.now()
+    await submit(world.store, 1, spec=spec(groups=tasks), submitted_at=now)
+    await submit(world.store, 1, spec=spec(groups=device), submitted_at=now)
+    await world.clock.advance(60)
+    shown = await leader.foresight.look()
+    cpu = next(each for each in shown if (each.kind, each.queue) == ("cpu", ""))
+    assert (cpu.actual[-1], cpu.capacity[0]) == (160.0, 128.0)
+    outlooks = {each.kind: each for each in leader.foresight.outlooks}
+    assert outlooks.keys() == rented
+    if offers:
+        # 32 processors are missing, which are two machines of 16.
+        assert outlooks[""].excess[:, 0].max() == pytest.approx(2.0, abs=0.1)

@@ -8,7 +8,7 @@ from atoll.adapters.memory.store_events import cursor_at
 from atoll.adapters.memory.store_rows import MemoryDatabase, Tables
 from atoll.adapters.memory.store_views import changed_since
 from atoll.core.model.burst import NO_CLUSTER
-from atoll.core.model.burst_demand import demand_of
+from atoll.core.model.burst_demand import cores_of, demand_of
 from atoll.core.model.ids import AttemptId, ClusterName, JobId, job_of
 from atoll.core.model.inventory import Node
 from atoll.core.model.job import Job
@@ -18,7 +18,7 @@ from atoll.core.model.plan import request_of
 from atoll.core.model.resources import BLOCKS_PER_DEVICE
 from atoll.ports.store.burst import Capacity, InstanceUse
 from atoll.ports.store.common import Cursor
-from atoll.ports.store.demand import ChangedDemand, DemandRow
+from atoll.ports.store.demand import ChangedDemand, DemandRow, NodeParts
 
 IN_LINE: Final = frozenset({JobState.QUEUED, JobState.HELD})
 
@@ -78,6 +78,21 @@ def demand_of_jobs(tables: Tables, jobs: Iterable[JobId]) -> list[DemandRow]:
     return [_row(tables, job) for job in found if job is not None]
 
 
+def cores(tables: Tables) -> float:
+    """Processors of all nodes that take work and are not rented."""
+    rented = {row.instance.cluster for row in tables.burst.instances.values()}
+    ours = (n for n in tables.nodes.values() if n.schedulable and n.cluster not in rented)
+    taking = (n for n in ours if tables.clusters[n.cluster].schedulable)
+    return sum(node.inventory.cpu_milli for node in taking) / 1000
+
+
+def parts_of(node: Node) -> NodeParts:
+    """What a node has."""
+    devices = {each.index: each.kind if each.healthy else "" for each in node.inventory.devices}
+    kinds = (devices.get(at, "") for at in range(max(devices, default=-1) + 1))
+    return NodeParts(tuple(kinds), node.inventory.cpu_milli / 1000)
+
+
 def _place(job: Job) -> tuple[int, int]:
     return job.shard, job.id
 
@@ -112,6 +127,7 @@ def _row(tables: Tables, job: Job) -> DemandRow:
         cluster=job.cluster or NO_CLUSTER,
         after=job.spec.depends_on,
         begin_at=job.spec.begin_at,
+        cores=cores_of(request),
     )
 
 

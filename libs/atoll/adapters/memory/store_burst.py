@@ -11,8 +11,10 @@ from atoll.adapters.memory.burst_tx import MemoryBurstTx
 from atoll.adapters.memory.burst_use import (
     capacities,
     changed_demand,
+    cores,
     demand_of_jobs,
     demand_pages,
+    parts_of,
     use_of,
 )
 from atoll.adapters.memory.store_events import cursor_at
@@ -21,12 +23,12 @@ from atoll.core.model.burst import ENDED, BurstPolicy, Instance, InstanceId, Off
 from atoll.core.model.burst_time import hour_of, month_of
 from atoll.core.model.burst_wants import BurstDecision, Want
 from atoll.core.model.errors import StaleEpoch
-from atoll.core.model.ids import Epoch, JobId, QueueName
+from atoll.core.model.ids import Epoch, JobId, NodeId, QueueName
 from atoll.ports.clock import Clock
 from atoll.ports.store.bookings import LoopFence
 from atoll.ports.store.burst import BudgetState, BurstTx, Capacity, InstanceUse
 from atoll.ports.store.common import Cursor
-from atoll.ports.store.demand import PAGE, ChangedDemand, DemandRow
+from atoll.ports.store.demand import PAGE, ChangedDemand, DemandRow, NodeParts
 
 
 class MemoryBurstStore:
@@ -143,6 +145,15 @@ class MemoryBurstStore:
     async def changed_demand(self, cursor: Cursor) -> ChangedDemand:
         """Jobs that were written since, whoever wrote them; raises CURSOR_EXPIRED."""
         return changed_demand(self._database, cursor)
+
+    async def cores(self) -> float:
+        """Processors of all nodes that take work and are not rented."""
+        return cores(self._database.tables)
+
+    async def node_parts(self, nodes: Iterable[NodeId]) -> dict[NodeId, NodeParts]:
+        """By number; those that do not exist are left out."""
+        found = ((number, self._database.tables.nodes.get(number)) for number in nodes)
+        return {number: parts_of(node) for number, node in found if node is not None}
 
     async def demand_of(self, jobs: Iterable[JobId]) -> list[DemandRow]:
         """Jobs as they are, by number; those that do not exist are left out."""

@@ -13,18 +13,24 @@ from atoll.adapters.postgres.burst_use import read_capacities, read_uses
 from atoll.adapters.postgres.burst_views import read_offers, read_policies
 from atoll.adapters.postgres.cursors import Position
 from atoll.adapters.postgres.database import Database
-from atoll.adapters.postgres.demand import read_changed, read_numbered, read_pages
+from atoll.adapters.postgres.demand import (
+    read_changed,
+    read_cores,
+    read_numbered,
+    read_pages,
+    read_parts,
+)
 from atoll.adapters.postgres.sql import Record
 from atoll.adapters.postgres.views import read_here
 from atoll.core.model.burst import BurstPolicy, Instance, InstanceId, Offer
 from atoll.core.model.burst_time import hour_of
 from atoll.core.model.burst_wants import BurstDecision, Want
 from atoll.core.model.errors import StaleEpoch
-from atoll.core.model.ids import Epoch, JobId, QueueName
+from atoll.core.model.ids import Epoch, JobId, NodeId, QueueName
 from atoll.ports.store.bookings import LoopFence
 from atoll.ports.store.burst import BudgetState, BurstTx, Capacity, InstanceUse
 from atoll.ports.store.common import Cursor
-from atoll.ports.store.demand import PAGE, ChangedDemand, DemandRow
+from atoll.ports.store.demand import PAGE, ChangedDemand, DemandRow, NodeParts
 from atoll.runtime import failpoints
 
 TAKE_OVER: Final = """
@@ -171,6 +177,16 @@ class PostgresBurstStore:
         start = Position.parse(cursor)
         async with self._database.reading() as sql:
             return await read_changed(sql, start)
+
+    async def cores(self) -> float:
+        """Processors of all nodes that take work and are not rented."""
+        async with self._database.reading() as sql:
+            return await read_cores(sql)
+
+    async def node_parts(self, nodes: Iterable[NodeId]) -> dict[NodeId, NodeParts]:
+        """By number; those that do not exist are left out."""
+        async with self._database.reading() as sql:
+            return await read_parts(sql, nodes)
 
     async def demand_of(self, jobs: Iterable[JobId]) -> list[DemandRow]:
         """Jobs as they are, by number; those that do not exist are left out."""

@@ -11,11 +11,11 @@ from atoll.adapters.postgres.cursors import CHANGES_KEPT_S, HERE, MARGIN_S, Posi
 from atoll.adapters.postgres.database import Database
 from atoll.adapters.postgres.sql import Record, Sql
 from atoll.adapters.postgres.totals import slice_blocks
-from atoll.core.model.burst_demand import demand_of
-from atoll.core.model.ids import ClusterName, JobId, QueueName
+from atoll.core.model.burst_demand import cores_of, demand_of
+from atoll.core.model.ids import ClusterName, JobId, NodeId, QueueName
 from atoll.core.model.messages import ChangeKind
 from atoll.core.model.resources import BLOCKS_PER_DEVICE
-from atoll.ports.store.demand import ChangedDemand, DemandRow
+from atoll.ports.store.demand import ChangedDemand, DemandRow, NodeParts
 from atoll.wire.request import decode_request
 
 # What a job holds: the kind of devices that it has most of.
@@ -60,6 +60,14 @@ SELECT here.*, coalesce((SELECT lost FROM lost), false) AS lost, ARRAY(
 ) AS jobs
 FROM here
 """
+CORES: Final = """
+SELECT coalesce(sum(n.cpu_milli), 0)::bigint / 1000.0::double precision AS cores
+FROM clusters c JOIN nodes n ON n.cluster = c.name
+WHERE c.state = 'ACTIVE' AND NOT c.cordoned AND n.present AND n.up AND NOT n.cordoned
+    AND n.inventory_number > n.suspect_since
+    AND NOT EXISTS (SELECT 1 FROM burst_instances i WHERE i.cluster = n.cluster)
+"""
+PARTS: Final = "SELECT id, kinds, broken, cpu_milli FROM nodes WHERE id = ANY($1::bigint[])"
 FIRST: Final = -1
 
 
@@ -97,8 +105,26 @@ async def read_changed(sql: Sql, start: Position) -> ChangedDemand:
     return ChangedDemand(here.cursor(), tuple(map(JobId, row["jobs"])))
 
 
+async def read_cores(sql: Sql) -> float:
+    """Processors of all nodes that take work and are not rented."""
+    return float(await sql.value(CORES))
+
+
+async def read_parts(sql: Sql, nodes: Iterable[NodeId]) -> dict[NodeId, NodeParts]:
+    """By number; those that do not exist are left out."""
+    wanted = list(nodes)
+    rows = await sql.rows(PARTS, wanted) if wanted else []
+    return {NodeId(row["id"]): _parts(row) for row in rows}
+
+
+def _parts(row: Record) -> NodeParts:
+    broken = set(row["broken"])
+    kinds = ("" if at in broken else kind for at, kind in enumerate(row["kinds"]))
+    return NodeParts(tuple(kinds), row["cpu_milli"] / 1000)
+
+
 def _demand(row: Record) -> DemandRow:
-    kind, devices, limit_s = _wanted(row["shape"])
+    kind, devices, limit_s, cores = _wanted(row["shape"])
     if row["kind"] is not None:
         blocks = row["blocks"] + slice_blocks(row["kind"], row["slices"])
         kind, devices = row["kind"], blocks / BLOCKS_PER_DEVICE
@@ -115,11 +141,12 @@ def _demand(row: Record) -> DemandRow:
         cluster=ClusterName(row["cluster"]),
         after=tuple(map(JobId, row["depends_on"])),
         begin_at=row["begin_at"],
+        cores=cores,
     )
 
 
 @lru_cache(maxsize=1 << 14)
-def _wanted(shape: bytes) -> tuple[str, float, float]:
-    """Kind, devices and time limit. Jobs have few different ones."""
+def _wanted(shape: bytes) -> tuple[str, float, float, float]:
+    """Kind, devices, time limit and processors. Jobs have few different ones."""
     request = decode_request(shape)
-    return *demand_of(request), request.terms.time_limit_s
+    return *demand_of(request), request.terms.time_limit_s, cores_of(request)

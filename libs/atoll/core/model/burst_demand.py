@@ -1,4 +1,4 @@
-"""What a job counts as in the demand for devices."""
+"""What a job counts as in the demand for devices, or for processors."""
 
 from typing import Final
 
@@ -16,6 +16,11 @@ def demand_of(request: GangRequest) -> tuple[str, float]:
         devices[kind] = devices.get(kind, 0.0) + amount
     kind = max(devices, key=lambda each: devices[each], default="")
     return kind, devices.get(kind, 0.0)
+
+
+def cores_of(request: GangRequest) -> float:
+    """Processors that a job would take first."""
+    return sum(group.count * group.shapes[0].cpu_milli for group in request.groups) / 1000
 
 
 def _group(group: GroupRequest) -> tuple[str, float]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from atoll.core.model.burst import NO_CLUSTER
-from atoll.core.model.ids import ClusterName, JobId, QueueName
+from atoll.core.model.ids import ClusterName, JobId, NodeId, QueueName
 from atoll.ports.store.common import Cursor
 
 PAGE: Final = 2_000
@@ -35,10 +35,21 @@ class DemandRow:
     """Jobs that have to end first."""
     begin_at: float = 0.0
     """Not before; 0: at once."""
+    cores: float = 0.0
+    """Processors that it would take first."""
 
     def waits_at(self, now: float) -> bool:
         """It would not start now, however much room there were."""
         return not (self.started_at or self.ended_at) and (self.waits or self.begin_at > now)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeParts:
+    """What a node has, for bookings that say no more than which nodes."""
+
+    kinds: tuple[str, ...]
+    """Of its devices, by index; empty for one that is broken."""
+    cores: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +82,14 @@ class DemandReads(Protocol):
 
         Raises DomainError CURSOR_EXPIRED when everything must be read anew.
         """
+        ...
+
+    async def cores(self) -> float:
+        """Processors of all nodes that take work and are not rented."""
+        ...
+
+    async def node_parts(self, nodes: Iterable[NodeId]) -> dict[NodeId, NodeParts]:
+        """By number; those that do not exist are left out."""
         ...
 
     async def demand_of(self, jobs: Iterable[JobId]) -> list[DemandRow]:

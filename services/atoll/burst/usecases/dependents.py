@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from atoll.burst.usecases.booked import Window, Windows
+from atoll.burst.usecases.booked import CPU, Window, Windows
 from atoll.burst.usecases.demand_table import Columns
 from atoll.core.engine.burst.demand.series import Key
 from atoll.core.model.burst import chain_of
@@ -25,21 +25,32 @@ MOST_LINKS: Final = 8
 """Jobs that wait for one another, one after the other, as far as it is followed."""
 
 
-def dependents(rows: Rows, usual: Mapping[QueueName, float], *, now: float) -> Windows:
+def dependents(
+    rows: Rows, usual: Mapping[QueueName, float], *, now: float, usual_kind: str = ""
+) -> Windows:
     """What jobs will take that wait for others; those that are held by hand are left out.
 
     `rows` has them, and those that they wait for; `usual` tells seconds that jobs run, by queue.
+    `usual_kind`: devices that those take who take any.
     """
     lengths = _Lengths(usual)
     found: dict[Key, list[Window]] = defaultdict(list)
     for row in rows.values():
-        if not row.kind or not row.waits_at(now) or not (row.after or row.begin_at):
+        if not row.waits_at(now) or not (row.after or row.begin_at):
             continue
+        kind, amount = taken_by(row, usual_kind)
         start = lengths.start_of(row, rows, now=now, links=MOST_LINKS)
-        window = Window(row.devices, start, start + lengths.of(row))
-        for queue in chain_of(row.queue):
-            found[Key(queue or "", row.kind)].append(window)
+        window = Window(amount, start, start + lengths.of(row))
+        for queue in chain_of(row.queue) if kind and amount > 0 else ():
+            found[Key(queue or "", kind)].append(window)
     return {key: tuple(windows) for key, windows in found.items()}
+
+
+def taken_by(row: DemandRow, usual_kind: str) -> tuple[str, float]:
+    """Kind and amount: devices, or the processors of a job that takes none."""
+    if not row.devices:
+        return CPU, row.cores
+    return row.kind or usual_kind, row.devices
 
 
 def usual_lengths(columns: Columns) -> dict[QueueName, float]:

@@ -1,14 +1,14 @@
 """Forecasts demand again and again: what the broker decides on, and what people are shown."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from atoll.burst.forecasting.forecaster import Forecaster
 from atoll.burst.forecasting.storage import packed, unpacked
 from atoll.burst.usecases import series as shown
-from atoll.burst.usecases.booked import Bookings, Windows, no_bookings, windows_of
+from atoll.burst.usecases.booked import CPU, Bookings, Windows, no_bookings, nodes_in, windows_of
 from atoll.burst.usecases.demand import ALL, demand_at, shares, sizes, steps_of
 from atoll.burst.usecases.demand_table import Columns, of_queue
 from atoll.burst.usecases.dependents import dependents, together, usual_lengths
@@ -19,7 +19,7 @@ from atoll.burst.usecases.term import Term
 from atoll.core.engine.burst.broker.ground import Outlook, aged
 from atoll.core.engine.burst.demand.forecast import Forecast
 from atoll.core.engine.burst.demand.series import DAY, STEP_S, Demand, Floats, Key
-from atoll.core.model.burst import BurstPolicy
+from atoll.core.model.burst import BurstPolicy, Offer
 from atoll.core.model.ids import QueueName
 from atoll.ports.store.burst import Capacity
 
@@ -43,6 +43,8 @@ class Known:
     policies: Policies
     windows: Windows = field(default_factory=dict)
     """Of bookings to come, and of jobs that wait for others."""
+    machine: float = 0.0
+    """Processors of a machine without devices as it is rented; 0: none is on offer."""
     sizes: Mapping[Key, float] = field(default_factory=dict)
     """Devices of all jobs of each series; 0 where there are only windows."""
 
@@ -94,12 +96,16 @@ class Foresight:
         now = await self.term.now()
         table = await self.follower.follow(store, now=now)
         columns, related = table.columns(), table.related()
-        booked = windows_of(await self.bookings(), now=now)
+        kept = await self.bookings()
+        booked = windows_of(kept, await store.node_parts(nodes_in(kept)), now=now)
         capacity = _devices(await store.capacities())
+        capacity[CPU] = await store.cores()
         policies = {each.queue: each for each in await store.policies()}
+        machine = machine_of(await store.offers())
 
         def known() -> Known:
-            comes = dependents(related, usual_lengths(columns), now=now)
+            kind = usual_kind(capacity)
+            comes = dependents(related, usual_lengths(columns), now=now, usual_kind=kind)
             return known_of(
                 columns,
                 together(booked, comes),
@@ -107,6 +113,7 @@ class Foresight:
                 policies=policies,
                 now=now,
                 step_s=self.step_s,
+                machine=machine,
             )
 
         return await asyncio.to_thread(known)
@@ -165,12 +172,17 @@ class Foresight:
         """Who pays: everybody, if all together may rent; else each queue that may, for its part."""
         kind = demand.key.kind
         excess = futures(demand, forecast) - known.capacity.get(kind, 0.0)
-        payers = payers_of(known.policies)
+        if kind == CPU:
+            if not known.machine:
+                return []
+            # The broker counts machines without devices, and knows them by no kind.
+            excess = excess / known.machine
+        rented, payers = "" if kind == CPU else kind, payers_of(known.policies)
         if None in payers:
-            return [Outlook(kind, None, self.step_s, excess)]
+            return [Outlook(rented, None, self.step_s, excess)]
         part = shares(known.columns, kind, now=known.now)
         return [
-            Outlook(kind, queue, self.step_s, _part(excess, part.get(queue or ALL, 0.0)))
+            Outlook(rented, queue, self.step_s, _part(excess, part.get(queue or ALL, 0.0)))
             for queue in payers
         ]
 
@@ -183,12 +195,35 @@ def known_of(
     policies: Policies,
     now: float,
     step_s: float,
+    machine: float = 0.0,
 ) -> Known:
     """Of all jobs, in whatever order they were written, and what lies ahead for sure."""
-    wanting = columns.where(columns.wanting(now)).by_number()
+    room = {**capacity, CPU: max(0.0, capacity.get(CPU, 0.0) - beside_devices(columns))}
+    counted = columns.counted(usual_kind(capacity), CPU)
+    wanting = counted.where(counted.wanting(now)).by_number()
     steps = steps_of(columns, now, step_s)
     every = {**dict.fromkeys(windows, 0.0), **sizes(wanting)}
-    return Known(now, wanting, steps, capacity, policies, windows, every)
+    return Known(now, wanting, steps, room, policies, windows, machine, every)
+
+
+def usual_kind(capacity: Mapping[str, float]) -> str:
+    """The kind of devices that there are most of, for those who take any; empty: there are none."""
+    kinds = (kind for kind in capacity if kind not in {"", CPU})
+    return max(kinds, key=lambda kind: (capacity[kind], kind), default="")
+
+
+def machine_of(offers: Iterable[Offer]) -> float:
+    """Processors of the cheapest machine without devices; 0: none is on offer."""
+    there = (each for each in offers if not each.kind and each.available and each.cpu_milli)
+    cheapest = min(there, key=lambda each: (each.price / each.units, each.key), default=None)
+    return cheapest.cpu_milli / 1000 if cheapest is not None else 0.0
+
+
+def beside_devices(columns: Columns) -> float:
+    """Processors that jobs with devices have now."""
+    rows = columns.rows
+    runs = (rows["started"] > 0) & (rows["ended"] == 0) & (rows["devices"] > 0)
+    return float(rows["cores"][runs].sum())
 
 
 def chosen(known: Known) -> list[Key]:
