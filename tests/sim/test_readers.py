@@ -18,7 +18,7 @@ from atoll.sim.commands.pack import pack
 from atoll.sim.commands.reservations import reservations
 from atoll.sim.readers.elasticflow import read_cluster
 from atoll.sim.readers.openb import Pod, TraceNode, read_nodes, read_pods
-from atoll.sim.readers.parallel import ParallelLog
+from atoll.sim.readers.parallel import UNLIMITED_S, ParallelLog
 from atoll.sim.readers.philly import read_philly
 from atoll.sim.readers.pwa import read_pwa
 from atoll.sim.readers.swf import read_swf
@@ -143,7 +143,9 @@ def read_bytes_as_swf(folder: Path, data: bytes) -> ParallelLog:
 def test_a_log_in_the_standard_format_has_its_unknown_fields(tmp_path: Path) -> None:
     lines = (
         swf(7, 50, 10, wanted=-1),  # what it used is what it wanted
-        swf(1, 0, 10, request=-1),  # nobody said how long: it is taken to have known
+        swf(
+            1, 0, 10, request=-1
+        ),  # nobody said how long: no longer than the longest that is asked for
         swf(2, 1, -1, status=5),
         swf(3, 1, 0, status=5, used=-1),  # cancelled before it began
         swf(4, 2, 4, status=5),  # cancelled while it ran
@@ -151,14 +153,14 @@ def test_a_log_in_the_standard_format_has_its_unknown_fields(tmp_path: Path) -> 
         swf(5, -1, 6, status=3),
         swf(5, 3, 11, status=0),  # the whole of the two before
         swf(6, -1, 5),
-        swf(8, 60, 500, request=20),
+        swf(8, 60, 500, request=40),
         swf(9, 61, 0),
     )
     text = "; Note: Université\n;\n" + "".join(lines) + "; the end\n"
     log = read_bytes_as_swf(tmp_path, text.encode("latin-1"))
     assert log.job.tolist() == [1, 4, 5, 7, 8, 9]
-    assert log.run.tolist() == [10, 4, 11, 10, 20, 0]
-    assert log.request.tolist() == [10, 20, 20, 20, 20, 20]
+    assert log.run.tolist() == [10, 4, 11, 10, 40, 0]
+    assert log.request.tolist() == [40, 20, 20, 20, 40, 20]
     assert log.processors.tolist() == [2] * 6
 
 
@@ -166,7 +168,15 @@ def test_a_table_may_leave_out_what_is_not_known(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text(LOG + "2,5,10,2,,\n1,0,7,1,-1,-1\n3,6,-1,2,5,1\n4,6,5,-1,5,1\n")
     log = read_pwa(path)
-    assert (log.job.tolist(), log.request.tolist()) == ([1, 2], [7, 10])
+    assert (log.job.tolist(), log.request.tolist()) == ([1, 2], [UNLIMITED_S] * 2)
+
+
+def test_a_request_that_is_missing_tells_nothing_of_the_run_time(tmp_path: Path) -> None:
+    requests = []
+    for run in (3, 9):
+        lines = swf(1, 0, run, request=-1) + swf(2, 0, 4, request=12)
+        requests.append(read_bytes_as_swf(tmp_path, lines.encode()).request.tolist())
+    assert requests == [[12, 12]] * 2
 
 
 def test_a_log_is_known_by_how_it_begins(

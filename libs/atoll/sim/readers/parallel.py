@@ -13,6 +13,8 @@ from atoll.sim.readers.table import wrong
 FIELD: Final = "workload"
 """What a fault of a log is told of."""
 MOST_PROCESSORS: Final = 1 << 30
+UNLIMITED_S: Final = 30 * 86_400.0
+"""The request of all jobs of a log in which none has one."""
 
 Row = tuple[float, float, float, float, float, float, float]
 """Job, submit, run, processors, request, user, and a published wait or NaN."""
@@ -28,6 +30,7 @@ class ParallelLog:
     """At most the request: a job that runs longer is stopped."""
     processors: NDArray[np.int64]
     request: NDArray[np.float64]
+    """Of a job that asked for no time, the longest that any asked for."""
     user: NDArray[np.int64]
     published_wait: NDArray[np.float64]
     """By EASY backfilling; NaN where the log has none."""
@@ -48,7 +51,9 @@ def log_of(path: Path, rows: Sequence[Row]) -> ParallelLog:
     if not rows:
         raise wrong(FIELD, f"{path.name}: there is no job in it")
     job, submit, run, processors, request, user, wait = np.array(rows, np.float64).T
-    asked = np.where(request > 0, request, np.maximum(run, 1.0))
+    # Nobody may know beforehand how long a job runs, not even by what it did not ask for.
+    longest = float(request.max()) if request.max() > 0 else UNLIMITED_S
+    asked = np.where(request > 0, request, longest)
     order = np.argsort(submit, kind="stable")
     return ParallelLog(
         job=job.astype(np.int64),
