@@ -35,7 +35,7 @@ Capture = pytest.CaptureFixture[str]
 
 def test_the_broker_has_the_options_of_the_service() -> None:
     service = BurstSettings().terms.options
-    # The loop is the simulation's own; the market says what can be had again.
+    # The loop is the simulation's own, and how soon it tries again what never booted.
     assert replace(service, loop_s=OPTIONS.loop_s, again_s=OPTIONS.again_s) == OPTIONS
 
 

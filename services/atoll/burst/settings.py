@@ -116,8 +116,14 @@ class BurstSettings(LoopSettings):
         default=Options().again_s,
         gt=0,
         le=DAY_S,
-        description="time for which an offer is left alone that failed or was taken back, twice as "
-        "long after each further time",
+        description="time for which an offer is left alone whose machine could not be had or never "
+        "joined, twice as long after each further time",
+    )
+    taken_back_s: float = Field(
+        default=Options().taken_back_s,
+        gt=0,
+        le=DAY_S,
+        description="the same where a spot machine was taken back",
     )
     home_s: float = Field(
         default=3600.0,
@@ -170,6 +176,7 @@ class BurstSettings(LoopSettings):
             loop_s=self.decide_period_s,
             late_s=self.late_s,
             again_s=self.again_s,
+            taken_back_s=self.taken_back_s,
             home_s=self.home_s,
             egress={region: _micros(price) for region, price in self.egress.items()},
         )

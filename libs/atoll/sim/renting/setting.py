@@ -26,9 +26,9 @@ AFTER_S: Final = 90 * 86_400.0
 OURS: Final = "broker"
 PEERS: Final = ("reactive_10_min", "reactive_5_min")
 OPTIONS: Final = Options(late_s=USUAL_LATE_S, again_s=60.0)
-"""Those of the service where nobody has set anything, but for one: the market says what is to be
-had, so what was taken back is asked for again as soon as it is there. A job is late after the ten
-minutes after which the slower peer begins to rent."""
+"""Those of the service where nobody has set anything, but for one: what never boots is tried again
+as soon as what was taken back. A job is late after the ten minutes after which the slower peer
+begins to rent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from atoll.core.engine.burst.broker.decide import decide
-from atoll.core.engine.burst.broker.ground import Deeds, Options
+from atoll.core.engine.burst.broker.ground import Deeds, Options, Setback
 from atoll.core.model.burst import MICROS, InstanceId, InstanceState, Market
 from atoll.core.model.ids import JobId, QueueName
 from tests.core.burst.broker.making import (
@@ -141,7 +141,7 @@ def test_spot_is_for_jobs_that_can_be_stopped() -> None:
 def test_the_cheaper_zone_is_taken_and_the_next_one_when_it_failed() -> None:
     zones = (an_offer(zone="b", price=9 * MICROS), an_offer(zone="a"))
     assert decide(a_ground(a_want(), offers=zones)).rents[0].offer.zone == "a"
-    failed = {zones[1].key: (NOW - 60.0,)}
+    failed = {zones[1].key: (Setback(NOW - 60.0),)}
     assert decide(a_ground(a_want(), offers=zones, setbacks=failed)).rents[0].offer.zone == "b"
 
 
@@ -200,7 +200,7 @@ def test_what_never_comes_does_not_make_a_job_wait() -> None:
         ground = replace(ground, now=NOW + 60 * minute)
         deeds = decide(ground)
         tried += [rent.offer.zone for rent in deeds.rents]
-        failed = {rent.offer.key: (ground.now + 1,) for rent in deeds.rents}
+        failed = {rent.offer.key: (Setback(ground.now + 1),) for rent in deeds.rents}
         setbacks = {**ground.setbacks, **failed}
         ground = replace(ground, memory=deeds.memory, setbacks=setbacks)
     assert tried == list("abcdef")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atoll.core.engine.burst.broker.clock import Jump, is_due, since, watched
-from atoll.core.engine.burst.broker.ground import Options
+from atoll.core.engine.burst.broker.ground import Options, Setback
 from atoll.core.engine.burst.broker.retry import avoided_until, next_offer, setbacks_of
 from atoll.core.engine.burst.broker.rooms import Purse, room_of
 from atoll.core.engine.burst.broker.spend import due, uncounted
@@ -97,10 +97,10 @@ def test_the_next_try_is_in_another_zone_then_of_another_type() -> None:
         an_offer("h8", kind="h100", price=MICROS),
     ]
     tried: Offer | None = failed
-    setbacks: dict[str, tuple[float, ...]] = {}
+    setbacks: dict[str, tuple[Setback, ...]] = {}
     found = []
     while tried is not None:
-        setbacks[tried.key] = (NOW,)
+        setbacks[tried.key] = (Setback(NOW),)
         tried = next_offer(failed, offers, setbacks, now=NOW, options=OPTIONS)
         found += [tried] if tried is not None else []
     assert found == offers[1:4]
@@ -108,7 +108,7 @@ def test_the_next_try_is_in_another_zone_then_of_another_type() -> None:
 
 def test_what_fails_again_is_avoided_for_longer() -> None:
     def times(*ago_h: float) -> float:
-        setbacks = {"x": tuple(NOW - 3600 * each for each in ago_h)}
+        setbacks = {"x": tuple(Setback(NOW - 3600 * each) for each in ago_h)}
         return avoided_until("x", setbacks, now=NOW, options=OPTIONS)
 
     assert times() == 0
@@ -116,6 +116,16 @@ def test_what_fails_again_is_avoided_for_longer() -> None:
     assert times(0.1, 0) == NOW + 1800
     assert times(0, *[0.1] * 50) == NOW + 900 * 32
     assert times(7) == 0
+
+
+def test_what_was_taken_back_is_soon_tried_again() -> None:
+    def after(*found: Setback) -> float:
+        return avoided_until("x", {"x": found}, now=NOW, options=OPTIONS) - NOW
+
+    assert after(Setback(NOW, taken=True)) == 60
+    assert after(Setback(NOW - 600, taken=True), Setback(NOW, taken=True)) == 120
+    assert after(Setback(NOW - 600), Setback(NOW, taken=True)) == 120
+    assert after(Setback(NOW - 600, taken=True), Setback(NOW)) == 1800
 
 
 def test_setbacks_are_of_instances_that_did_not_do_their_work() -> None:
@@ -126,7 +136,9 @@ def test_setbacks_are_of_instances_that_did_not_do_their_work() -> None:
         an_instance(4, ended_at=NOW - 1e6, cause=EndCause.PROVIDER),
         an_instance(5, cause=EndCause.PROVIDER),
     ]
-    assert setbacks_of(ended, now=NOW) == {an_offer().key: (NOW - 9, NOW - 5, NOW)}
+    assert setbacks_of(ended, now=NOW) == {
+        an_offer().key: (Setback(NOW - 9, taken=True), Setback(NOW - 5), Setback(NOW))
+    }
 
 
 def test_a_room_is_what_a_budget_leaves_until_all_is_ended() -> None:

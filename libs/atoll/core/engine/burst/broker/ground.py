@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +72,14 @@ def aged(outlook: Outlook, passed_s: float) -> Outlook | None:
     return replace(outlook, excess=outlook.excess[:, gone:]) if gone else outlook
 
 
+class Setback(NamedTuple):
+    """An instance that did not do its work."""
+
+    at: float
+    taken: bool = False
+    """It came, and the provider took it back."""
+
+
 USUAL_LATE_S: Final = 600.0
 """What Options.late_s is where nobody has set it, in the service as in the simulation."""
 
@@ -106,6 +114,8 @@ class Options:
     """A wait that nobody can tell is expected to go on for as long as so far, and at least so."""
     again_s: float = 900.0
     """An offer that failed is not taken for so long, twice as long after each further failure."""
+    taken_back_s: float = 60.0
+    """The same where an instance came, and was taken back: when there is spot again it is cheap."""
     home_s: float = 3600.0
     """What runs on an instance goes on in idle capacity of one's own if it is expected to last
     for longer than this; 0: it stays where it is."""
@@ -136,8 +146,8 @@ class Ground:
     outlooks: tuple[Outlook, ...] = ()
     idle_s: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """Past times from idle to the next use, by type_key."""
-    setbacks: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """When instances of an offer failed to come or were taken back, by Offer.key (retry.py)."""
+    setbacks: Mapping[str, tuple[Setback, ...]] = field(default_factory=dict)
+    """Instances of an offer that failed to come or were taken back, by Offer.key (retry.py)."""
     spare: Mapping[str, int] = field(default_factory=dict)
     """Devices by kind that are idle, not rented, and that nobody waits for."""
     came: int = 0

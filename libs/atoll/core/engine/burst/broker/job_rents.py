@@ -81,7 +81,7 @@ def is_tried(ground: Ground, job: JobId) -> bool:
 
 def tries_after(ground: Ground, found: JobRents) -> dict[JobId, Tries]:
     """With what was rented now; of jobs that wait still. What never came was no try."""
-    failed_at = max((at for times in ground.setbacks.values() for at in times), default=0.0)
+    failed_at = max((each.at for some in ground.setbacks.values() for each in some), default=0.0)
     waiting = {want.job for want in ground.wants}
     tries = {job: each for job, each in ground.memory.tries.items() if job in waiting}
     for load in found.loads:

@@ -3,34 +3,35 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from atoll.core.engine.burst.broker.ground import Options
+from atoll.core.engine.burst.broker.ground import Options, Setback
 from atoll.core.model.burst import EndCause, Instance, Offer
 
-Setbacks = Mapping[str, Sequence[float]]
-"""When instances of an offer failed, by Offer.key."""
+Setbacks = Mapping[str, Sequence[Setback]]
+"""By Offer.key."""
 COUNTED_S: Final = 6 * 3600.0
 """What failed longer ago is forgotten."""
 MOST_DOUBLINGS: Final = 5
 FAILURES: Final = frozenset({EndCause.BOOT_DEADLINE, EndCause.PROVIDER, EndCause.INTERRUPTED})
 
 
-def setbacks_of(ended: Iterable[Instance], *, now: float) -> dict[str, tuple[float, ...]]:
+def setbacks_of(ended: Iterable[Instance], *, now: float) -> dict[str, tuple[Setback, ...]]:
     """From instances that are ended, or about to."""
-    found: dict[str, list[float]] = {}
+    found: dict[str, list[Setback]] = {}
     for each in ended:
-        at = each.ended_at or now
+        at, taken = each.ended_at or now, each.cause is EndCause.INTERRUPTED
         if each.cause in FAILURES and now - at < COUNTED_S:
-            found.setdefault(each.offer.key, []).append(at)
+            found.setdefault(each.offer.key, []).append(Setback(at, taken))
     return {key: tuple(sorted(times)) for key, times in found.items()}
 
 
 def avoided_until(key: str, setbacks: Setbacks, *, now: float, options: Options) -> float:
     """When an offer that failed is tried again; 0: it has not failed lately."""
-    times = [at for at in setbacks.get(key, ()) if now - at < COUNTED_S]
-    if not times:
+    lately = [each for each in setbacks.get(key, ()) if now - each.at < COUNTED_S]
+    if not lately:
         return 0.0
-    doublings = min(len(times) - 1, MOST_DOUBLINGS)
-    return min(max(times), now) + options.again_s * 2.0**doublings
+    last, doublings = max(lately), min(len(lately) - 1, MOST_DOUBLINGS)
+    first_s = options.taken_back_s if last.taken else options.again_s
+    return min(last.at, now) + first_s * 2.0**doublings
 
 
 def fit_to_try(
