@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from atoll.adapters.system import SystemClock
 from atoll.cli.main import run
 from tests.client.fake import Server
 from tests.client.fixtures import clean_environment as clean_environment
@@ -22,6 +23,14 @@ class Done:
 
 
 Atoll = Callable[..., Done]
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> float:
+    """The time of day, which stands still: some words depend on it to the second."""
+    at = float(round(SystemClock().now()))
+    monkeypatch.setattr(SystemClock, "now", lambda _: at)
+    return at
 
 
 @pytest.fixture

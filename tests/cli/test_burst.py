@@ -5,7 +5,6 @@ import json
 import pytest
 import yaml
 
-from atoll.adapters.system import SystemClock
 from atoll.api.burst.v1 import burst_pb2 as pb
 from atoll.core.model.errors import ErrorCode, FailedPrecondition
 from tests.cli.conftest import Atoll
@@ -140,13 +139,13 @@ def test_what_makes_no_sense_is_refused(
     assert (world.burst.policies, world.burst.instances) == ({}, {})
 
 
-def test_capacity_is_rented_listed_and_given_back(atoll: Atoll, world: World) -> None:
+def test_capacity_is_rented_listed_and_given_back(atoll: Atoll, world: World, now: float) -> None:
     key = "ec2/eu-1a/g5.12xlarge/spot"
     done = atoll("burst", "request", key, "-n", "2", "--queue", "nlp", "--keep", "2h")
     assert done.code == 0
     assert world.burst.asked[-1].keep_s == 7200.0
     first = world.burst.instances[1]
-    first.requested_at = SystemClock().now() - 3700
+    first.requested_at = now - 3700
     first.idle_since, first.spent, first.jobs[:] = first.requested_at + 3500, 2_158_333, [7, 9]
     first.state = pb.INSTANCE_STATE_READY
     head, _, row = atoll("burst", "instances").out.splitlines()
@@ -179,8 +178,9 @@ def test_what_is_above_the_limits_is_not_rented(atoll: Atoll, world: World) -> N
     assert "does not allow renting" in done.err
 
 
-def test_the_status_tells_limits_spending_and_the_last_decision(atoll: Atoll, world: World) -> None:
-    now = SystemClock().now()
+def test_the_status_tells_limits_spending_and_the_last_decision(
+    atoll: Atoll, world: World, now: float
+) -> None:
     world.burst.status = pb.GetBurstStatusResponse(
         leader="10.0.0.1:7078",
         policy=pb.BurstPolicy(allowed=True, budget=pb.Budget(per_hour=20_000_000)),
@@ -214,8 +214,8 @@ def test_nobody_leads_and_nothing_is_allowed(atoll: Atoll, world: World) -> None
     assert atoll("burst", "status").out.startswith("switched off")
 
 
-def test_decisions_are_told_with_their_terms(atoll: Atoll, world: World) -> None:
-    at = SystemClock().now() - 65
+def test_decisions_are_told_with_their_terms(atoll: Atoll, world: World, now: float) -> None:
+    at = now - 65
     world.burst.explanation = pb.ExplainBurstResponse(
         summary="job 7 was rented for",
         decisions=[

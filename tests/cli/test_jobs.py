@@ -1,20 +1,14 @@
 """Waiting for jobs, their output, lists and changes, and the exit codes of all that."""
 
 import json
-import threading
 
 import pytest
 import yaml
 
 from atoll.api.common.v1 import common_pb2
 from tests.cli.conftest import Atoll
+from tests.client.story import later
 from tests.client.world import World
-
-
-def later(world: World, *steps: object, after_s: float = 0.15) -> None:
-    for n, step in enumerate(steps):
-        assert callable(step)
-        threading.Timer(after_s * (n + 1), step, (1,)).start()
 
 
 @pytest.mark.parametrize(
@@ -37,7 +31,7 @@ def test_wait_ends_with_the_worst_of_its_jobs(
 
 def test_wait_ends_when_the_job_does(atoll: Atoll, world: World) -> None:
     world.add(common_pb2.JobSpec(name="x"))
-    later(world, world.place, world.start, world.end)
+    later(lambda: world.place(1), lambda: world.start(1), lambda: world.end(1))
     done = atoll("wait", "1")
     assert (done.code, done.err) == (0, "job 1 succeeded\n")
 
@@ -73,7 +67,12 @@ def test_logs_end_with_the_state_of_the_job(
 
 def test_logs_follow_a_job_that_has_not_started(atoll: Atoll, world: World) -> None:
     world.add(common_pb2.JobSpec(name="x"))
-    later(world, world.place, world.start, lambda job: world.write(job, b"late\n"), world.end)
+    later(
+        lambda: world.place(1),
+        lambda: world.start(1),
+        lambda: world.write(1, b"late\n"),
+        lambda: world.end(1),
+    )
     done = atoll("logs", "-f", "1")
     assert (done.code, done.out) == (0, "late\n")
 

@@ -150,9 +150,8 @@ def test_ctrl_c_leaves_whatever_follows(
     if words[0] != "watch":
         world.add(common_pb2.JobSpec(name="x"))
     process = started(*words)
-    until(lambda: world.calls["WatchJobs"] > 0)
+    until(lambda: world.watches > 0)
     if words[0] == "watch":
-        time.sleep(0.2)
         world.add(common_pb2.JobSpec(name="x"))
         assert "SUBMITTED" in process.stdout.readline()
     process.send_signal(signal.SIGINT)

@@ -1,6 +1,5 @@
 """Submitting, following, waiting for and changing jobs, and the exit codes of all that."""
 
-import threading
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from atoll.core.model.errors import (
     Unavailable,
 )
 from tests.cli.conftest import Atoll
+from tests.client.story import in_turn
 from tests.client.world import World
 
 
@@ -30,12 +30,6 @@ def plays(exit_code: int, *lines: bytes) -> object:
     return play
 
 
-def later(world: World, *steps: object, after_s: float = 0.15) -> None:
-    for n, step in enumerate(steps):
-        assert callable(step)
-        threading.Timer(after_s * (n + 1), step, (1,)).start()
-
-
 def test_run_shows_output_on_stdout_progress_on_stderr_and_ends_with_the_exit_code(
     atoll: Atoll, world: World
 ) -> None:
@@ -47,14 +41,14 @@ def test_run_shows_output_on_stdout_progress_on_stderr_and_ends_with_the_exit_co
 
 
 def test_run_tells_every_move(atoll: Atoll, world: World) -> None:
-    # The steps begin with the submit, however long the command took to come to it.
-    world.plays = lambda world, job: later(
-        world,
-        world.place,
-        world.start,
-        lambda job: world.write(job, b"x\n"),
-        world.end,
-        after_s=0.5,
+    def over(job: int) -> None:
+        world.write(job, b"x\n")
+        world.end(job)
+
+    world.plays = lambda world, job: in_turn(
+        (lambda: "QUEUED" in world.shown, lambda: world.place(job)),
+        (lambda: "ASSIGNED" in world.shown, lambda: world.start(job)),
+        (lambda: "RUNNING" in world.shown, lambda: over(job)),
     )
     done = atoll("run", "--", "hostname")
     assert (done.code, done.out) == (0, "x\n")
@@ -99,7 +93,10 @@ def test_run_shows_the_output_of_the_next_attempt_too(atoll: Atoll, world: World
         world.write(job_id, b"second\n")
         world.end(job_id)
 
-    later(world, lost_once, again, after_s=0.4)
+    world.plays = lambda world, job: in_turn(
+        (lambda: "QUEUED" in world.shown, lambda: lost_once(job)),
+        (lambda: world.shown.count("QUEUED") > 1, lambda: again(job)),
+    )
     done = atoll("run", "--", "x")
     assert done.code == 0
     assert done.out.endswith("second\n")

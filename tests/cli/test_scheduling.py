@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from atoll.adapters.system import SystemClock
 from atoll.api.common.v1 import common_pb2 as common
 from atoll.api.placement.v1 import placement_pb2 as pb
 from atoll.core.model.errors import ErrorCode, Unavailable
@@ -103,8 +102,9 @@ TABLE = [
 ]
 
 
-def test_places_where_a_job_could_run_are_listed_the_best_first(atoll: Atoll, world: World) -> None:
-    now = SystemClock().now()
+def test_places_where_a_job_could_run_are_listed_the_best_first(
+    atoll: Atoll, world: World, now: float
+) -> None:
     world.plan = pb.PlanJobResponse(summary="it would wait", candidates=places(now))
     world.explanations[1] = pb.ExplainJobResponse(
         state=common.JOB_STATE_QUEUED, summary="it waits", candidates=places(now)
@@ -190,11 +190,10 @@ def test_a_list_tells_why_jobs_wait(atoll: Atoll, world: World) -> None:
     assert world.calls["ListWaits"] == 2
 
 
-def test_a_list_tells_when_jobs_start(atoll: Atoll, world: World) -> None:
+def test_a_list_tells_when_jobs_start(atoll: Atoll, world: World, now: float) -> None:
     for _ in range(3):
         world.add(common.JobSpec(name="x"))
     world.place(3)
-    now = SystemClock().now()
     forecast = pb.Eta(p50_at=now + 7230, p90_at=now + 9030, cause="job 7 ends")
     promise = pb.Eta(p50_at=now + 605, p90_at=now + 605, promised=True, cause="reserved")
     world.waits = [pb.Wait(job_id=1, eta=forecast), pb.Wait(job_id=2, eta=promise)]

@@ -51,7 +51,9 @@ class FakeJobs(submission_pb2_grpc.SubmissionServiceServicer):
 
     def GetJob(self, request: pb.GetJobRequest, context: Context) -> pb.GetJobResponse:
         self._begin("GetJob", context)
-        return pb.GetJobResponse(job=self._job(request.job_id, context))
+        answer = pb.GetJobResponse(job=self._job(request.job_id, context))
+        self.world.shown.append(common.JobState.Name(answer.job.state).removeprefix("JOB_STATE_"))
+        return answer
 
     def ListJobs(self, request: pb.ListJobsRequest, context: Context) -> pb.ListJobsResponse:
         self._begin("ListJobs", context)
@@ -108,6 +110,7 @@ class FakeJobs(submission_pb2_grpc.SubmissionServiceServicer):
             refuse(context, FailedPrecondition(told, code=ErrorCode.CURSOR_EXPIRED))
         world = self.world
         at = int(request.cursor) if request.cursor else len(world.history)
+        world.watches += 1
         left = world.watch_breaks_after.pop(0) if world.watch_breaks_after else None
         yield pb.WatchJobsResponse(cursor=str(at))
         while context.is_active():

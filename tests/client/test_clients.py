@@ -1,7 +1,6 @@
 """Both clients against a fake control plane: the same verbs, the same behaviour."""
 
 import inspect
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from atoll.core.model.lifecycle import JobState
 from atoll.core.model.reason import ReasonCode
 from tests.client.both import Both
 from tests.client.fake import Server
+from tests.client.story import in_turn, later
 from tests.client.world import World
 
 SPEC = {"name": "hello", "run": "echo hello"}
@@ -166,7 +166,7 @@ def test_a_job_is_held_released_and_cancelled(both: Both) -> None:
 
 def test_a_wait_ends_with_the_job(both: Both, world: World) -> None:
     job = both.do(both.client.submit(SPEC))
-    threading.Timer(0.2, world.end, (job.id, 3)).start()
+    later(lambda: world.end(job.id, 3))
     done = both.do(job.wait(20))
     assert (done.state, done.exit_code) == (JobState.FAILED, 3)
 
@@ -189,9 +189,11 @@ def test_a_wait_raises_at_its_timeout(both: Both) -> None:
 def test_a_wait_goes_over_a_broken_watch(both: Both, world: World) -> None:
     job = both.do(both.client.submit(SPEC))
     world.watch_breaks_after = [1, 1]
-    threading.Timer(0.1, world.place, (job.id,)).start()
-    threading.Timer(0.4, world.start, (job.id,)).start()
-    threading.Timer(0.8, world.end, (job.id,)).start()
+    in_turn(
+        (lambda: world.watches >= 1, lambda: world.place(job.id)),
+        (lambda: world.watches >= 2, lambda: world.start(job.id)),
+        (lambda: world.watches >= 3, lambda: world.end(job.id)),
+    )
     assert both.do(job.wait(20)).state is JobState.SUCCEEDED
     assert not world.watch_breaks_after, "both breaks have happened"
 

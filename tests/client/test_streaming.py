@@ -1,6 +1,5 @@
 """Output and events, over streams that break."""
 
-import threading
 from collections.abc import Iterable
 
 import pytest
@@ -9,6 +8,7 @@ from atoll.client import LogsDropped
 from atoll.client.views import LogChunk
 from atoll.core.model.errors import ErrorCode, FailedPrecondition
 from tests.client.both import Both
+from tests.client.story import later
 from tests.client.world import World
 
 SPEC = {"name": "hello", "run": "echo hello"}
@@ -62,10 +62,12 @@ def test_output_of_all_ranks_goes_on_without_repeating_a_byte(both: Both, world:
 
 def test_following_waits_for_the_start(both: Both, world: World) -> None:
     job = both.do(both.client.submit(SPEC))
-    threading.Timer(0.1, world.place, (1,)).start()
-    threading.Timer(0.3, world.start, (1,)).start()
-    threading.Timer(0.5, world.write, (1, b"late")).start()
-    threading.Timer(0.7, world.end, (1,)).start()
+    later(
+        lambda: world.place(1),
+        lambda: world.start(1),
+        lambda: world.write(1, b"late"),
+        lambda: world.end(1),
+    )
     assert joined(both.each(job.logs(follow=True))) == b"late"
 
 

@@ -108,6 +108,10 @@ class World:
     """Watches that break after so many events."""
     plays: Callable[["World", int], None] | None = None
     """What happens to a job as soon as it is submitted."""
+    shown: list[str] = field(default_factory=list)
+    """States of jobs as they were read one by one."""
+    watches: int = 0
+    """How many have stood so far: what happens from then on reaches them."""
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     def move(self, job_id: int, state: str, event: str = "", **fields: Any) -> None:
