@@ -106,3 +106,17 @@ def test_people_are_told_of_a_machine_that_they_could_use() -> None:
     assert (found.fits_now, found.reasons[0].code) == (False, ReasonCode.RENTED)
     assert dict(found.tallies[0].counts) == {"RENTED": 1}
     assert try_out(look, may_not, policies(), now=1.0, rng=rng).cluster is None
+
+
+def test_the_check_before_a_commit_knows_what_a_job_may_cost() -> None:
+    shard = Shard(nodes=0)
+    shard.rent(machine(1))
+    free = job(1)
+    shard.submit(free)
+    made, ledger = shard.cycle(1.0), shard.world.ledger
+    tight = replace(free.request, burst_max_cost=1)
+    (placement,) = made.placements
+    wrong = placement._replace(request=tight)
+    assert "without a time limit" in refused([wrong], ledger)[JobId(1)]
+    shard.world.put_rentals([machine(1, jobs=(JobId(1),))])
+    assert refused([wrong], ledger) == {}

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from atoll.core.engine.apart import Apart
 from atoll.core.engine.choice.quick import Step, minds, steps
+from atoll.core.engine.rented.cost import too_dear
 from atoll.core.engine.windows.bookings import OPEN, Bookings, Claimant, claimant
 from atoll.core.model.ids import QueueName
 from atoll.core.model.plan import GangRequest
@@ -117,7 +118,13 @@ class Masks:
         return found
 
     def usable_rentals(self, request: GangRequest, queue: QueueName) -> tuple[int, ...]:
-        """Rented machines that take a job's tasks now, as far as they themselves go."""
+        """Rented machines that take any job's tasks now, as far as they themselves go."""
+        values = self.snapshot.rentals.values
+        allowed = self.allowed_rentals(request, queue)
+        return tuple(number for number in allowed if not too_dear(values[number], request))
+
+    def allowed_rentals(self, request: GangRequest, queue: QueueName) -> tuple[int, ...]:
+        """The same, with those that are too dear but for jobs for which they were rented."""
         rentals, clusters = self.snapshot.rentals, self.snapshot.clusters
         return tuple(
             number

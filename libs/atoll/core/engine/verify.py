@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 
 from atoll.core.engine.apart import crowded, too_close
+from atoll.core.engine.rented.cost import too_dear
 from atoll.core.engine.verify_holds import beside_holds, verify_holds
 from atoll.core.engine.verify_windows import broken, verify_holds_beside
 from atoll.core.model.errors import DomainError, ErrorCode
@@ -179,9 +180,10 @@ def _misplaced(placement: GangPlacement, table: NodeTable) -> str:
 
 def _barred(placement: GangPlacement, ledger: Ledger) -> str:
     """Why a placement is not to be on a rented machine; empty when it is on none."""
-    return ledger.rented.fault(
-        placement.cluster, placement.job, queue=placement.queue, request=placement.request
-    )
+    rented, request = ledger.rented, placement.request
+    fault = rented.fault(placement.cluster, placement.job, queue=placement.queue, request=request)
+    rental = rented.get(placement.cluster)
+    return fault or ("" if rental is None else too_dear(rental, request, placement.job))
 
 
 def _scattered(tasks: Sequence[TaskPlacement], level: str, table: NodeTable) -> str:

@@ -17,6 +17,7 @@ from atoll.core.engine.choice.rooms import rooms
 from atoll.core.engine.choice.scene import Scene
 from atoll.core.engine.choice.wanting import NO_HOPE, Hope, want_of
 from atoll.core.engine.choice.worth import hour_of
+from atoll.core.engine.rented.cost import too_dear
 from atoll.core.model.burst import InstanceState, Rental
 from atoll.core.model.burst_wants import Ask, Candidate
 from atoll.core.model.ids import ClusterName
@@ -79,6 +80,7 @@ class _Choice:
         view = self.look.rentals
         for number, rental in enumerate(view.values):
             refused = view.not_allowed(number, self.pending.queue, self.pending.request)
+            refused = refused or too_dear(rental, self.pending.request, self.pending.id)
             if rental.state in COMING or not view.joined[number]:
                 if self.pending.id in rental.jobs and not refused:
                     yield places.held(rental, self.terms, self._ask(rental))

@@ -18,6 +18,7 @@ from atoll.core.engine.limits import units_left
 from atoll.core.engine.line import Lineup
 from atoll.core.engine.masks import ByShape, Masks
 from atoll.core.engine.nominees import placement_on
+from atoll.core.engine.rented.cost import too_dear
 from atoll.core.engine.rented.holding import held_on
 from atoll.core.engine.run_kernels import AT_LIMIT, NO_PLACE, WAITING
 from atoll.core.engine.score_kernels import Scoring
@@ -196,8 +197,10 @@ class RentedPass:
         if line.state[group] != NO_PLACE:
             return 0
         placed = 0
-        for rental in self.masks.usable_rentals(view.request, view.queue):
+        for rental in self.masks.allowed_rentals(view.request, view.queue):
             while self._go_on(group) and line.state[group] == NO_PLACE:
+                if self._too_dear(group, view, rental):
+                    break
                 if placed == most or self._tried == MOST_TRIED:
                     self.done.again.add(group)
                     return placed
@@ -206,6 +209,11 @@ class RentedPass:
                 line.next[group] += 1
                 placed += 1
         return placed
+
+    def _too_dear(self, group: int, view: ClassView, rental: int) -> bool:
+        """For the next job of a class."""
+        job = JobId(int(self.lineup.snapshot.queue.job[self.lineup.line.next[group]]))
+        return bool(too_dear(self.rentals.values[rental], view.request, job))
 
     def _place(self, group: int, view: ClassView, charge: Charge, *, rental: int) -> bool:
         place = (self.masks.place(view), rental)

@@ -7,6 +7,7 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
+from atoll.core.engine.rented.cost import too_dear
 from atoll.core.model.burst import InstanceState, Rental
 from atoll.core.model.ids import QueueName
 from atoll.core.model.plan import GangRequest
@@ -23,7 +24,9 @@ def rented_reasons(
     for number, rental in enumerate(rentals.values):
         if (cluster == rentals.cluster[number]).any():
             barred = rentals.not_allowed(number, queue, request)
-            found[(barred, _HELP) if barred else _state(rental, snapshot.now)].append(number)
+            dear = too_dear(rental, request)
+            words = (barred, _HELP) if barred else (dear, _DEAR) if dear else None
+            found[words or _state(rental, snapshot.now)].append(number)
     for (why, help_), numbers in found.items():
         count = int(np.isin(cluster, [rentals.cluster[number] for number in numbers]).sum())
         one = rentals.values[numbers[0]].cluster if len(numbers) == 1 else ""
@@ -33,6 +36,7 @@ def rented_reasons(
 
 
 _HELP = "`atoll burst policy` shows who may rent what"
+_DEAR = "a shorter time limit, or a higher `burst.max_cost`, lets it take such room"
 
 
 def _state(rental: Rental, now: float) -> tuple[str, str]:
