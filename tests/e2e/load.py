@@ -13,7 +13,7 @@ from atoll.client import AsyncClient
 from atoll.core.model.errors import Unavailable
 from tests.e2e.stack import Stack
 
-QUIET_WITHIN_S = 60.0
+QUIET_WITHIN_S = 120.0
 
 
 def job(name: str, *, seconds: float = 0.2, gpus: str = "H100:1", **more: Any) -> dict[str, Any]:

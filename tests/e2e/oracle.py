@@ -79,8 +79,16 @@ async def _check_rows(
     await _check_numbers(connection)
 
 
+LATE = (
+    "SELECT count(*) FROM (SELECT epoch < lag(epoch) OVER (PARTITION BY cluster ORDER BY number)"
+    " AS late FROM (SELECT cluster, number, ARRAY[epoch_generation, epoch_revision] AS epoch"
+    " FROM decisions) AS made) AS steps WHERE late"
+)
+
+
 async def _check_numbers(connection: asyncpg.Connection) -> None:
-    """Decision numbers are dense per cluster."""
+    """Decision numbers are dense per cluster, and no leader decides after its successor."""
+    assert await connection.fetchval(LATE) == 0
     rows = await connection.fetch(
         "SELECT cluster, count(*) AS n, min(number) AS low, max(number) AS high"
         " FROM decisions GROUP BY cluster"

@@ -12,8 +12,8 @@ from typing import Any
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-READY_WITHIN_S = 120.0
-END_WITHIN_S = 20.0
+READY_WITHIN_S = 240.0
+END_WITHIN_S = 60.0
 
 
 class ServiceProcess:

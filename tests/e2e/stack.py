@@ -176,7 +176,7 @@ class Stack:
 
     async def leader(self, *, but: ServiceProcess | None = None) -> ServiceProcess:
         """The placement replica that leads; waits for one that is not `but`."""
-        for _ in range(300):
+        for _ in range(1200):
             for placement in self.placements:
                 if placement is not but and placement.running() and await leads(placement):
                     return placement

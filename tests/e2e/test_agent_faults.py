@@ -22,7 +22,7 @@ async def test_agent_killed_between_intent_and_report(stack: Stack, point: str) 
     await agent.wait_ready()
     async with stack.client() as client:
         async with Load(client, seconds=0.5) as load:
-            await asyncio.to_thread(agent.wait_killed, 60)
+            await asyncio.to_thread(agent.wait_killed, 120)
             agent.start()
             await load.reach(len(load.acknowledged) + 40)
         await quiet(stack, load.acknowledged)
@@ -92,9 +92,9 @@ async def test_an_agent_frozen_past_lost_after_does_not_run_anything_twice(stack
         agent.pause()
         beta = stack.add_agent("beta")
         beta.start()
-        await eventually(lambda: _elsewhere(stack, requeued.id), within_s=60)
+        await eventually(lambda: _elsewhere(stack, requeued.id))
         agent.resume()
-        await quiet(stack, [requeued.id, held.id], within_s=90)
+        await quiet(stack, [requeued.id, held.id])
     runs = await check(stack, [requeued.id, held.id])
     where = {(run.job, run.cluster, run.how) for run in runs}
     assert (requeued.id, "alpha", "GUARD") in where

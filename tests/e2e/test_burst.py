@@ -43,7 +43,7 @@ async def test_a_broker_killed_at_each_step_rents_once_and_leaves_nothing(stack:
         stub: Any = burst_pb2_grpc.BurstServiceStub(channel)
         await eventually(lambda: offered(stub))
         await stub.RequestCapacity(pb.RequestCapacityRequest(kind="H100", count=1, keep_s=600))
-    first.wait_killed(60)
+    first.wait_killed(120)
     assert len(folders(stack)) == 1
     second = stack.add_broker(PROVIDERS, **QUICKLY)
     second.start(ATOLL_FAILPOINT="burst.told_to_end:kill")
@@ -60,7 +60,7 @@ async def test_a_broker_killed_at_each_step_rents_once_and_leaves_nothing(stack:
         stub = burst_pb2_grpc.BurstServiceStub(channel)
         await eventually(lambda: is_foreseen(stub))
         await stub.ReleaseCapacity(pb.ReleaseCapacityRequest(all=True, now=True))
-    second.wait_killed(60)
+    second.wait_killed(120)
     assert await is_in(stack, "TERMINATING")
     third = stack.add_broker(PROVIDERS, **QUICKLY)
     third.start()

@@ -52,7 +52,7 @@ async def test_a_job_grows_when_it_is_alone_and_shrinks_for_a_newcomer(stack: St
 async def until(stack: Stack, number: int, reached: Callable[[int], bool]) -> None:
     """Wait until a job holds so many tasks, and has answered its last change of size."""
     found = 0
-    for _ in range(300):
+    for _ in range(1200):
         found = await value(
             stack,
             "SELECT count(DISTINCT l.rank) FROM allocations l JOIN attempts a ON a.id = l.attempt"

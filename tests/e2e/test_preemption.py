@@ -10,7 +10,7 @@ FOR_EVER = 600.0
 
 
 async def running(stack: Stack, ids: list[int]) -> None:
-    for _ in range(300):
+    for _ in range(1200):
         found = await rows(
             stack,
             "SELECT id FROM jobs WHERE id = ANY($1::bigint[]) AND state = 'RUNNING'",
@@ -49,7 +49,7 @@ async def test_an_urgent_job_stops_as_many_as_it_takes_and_all_go_on(stack: Stac
 
 
 async def running_or_over(stack: Stack, number: int) -> None:
-    for _ in range(300):
+    for _ in range(1200):
         ((state,),) = await rows(stack, "SELECT state FROM jobs WHERE id = $1", number)
         if state in ("RUNNING", "SUCCEEDED"):
             return

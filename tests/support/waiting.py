@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-WITHIN_S: Final = 60.0
+WITHIN_S: Final = 120.0
 POLL_S: Final = 0.02
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from atoll.adapters.system import SystemClock
 
 POLL_S: Final = 0.02
-WITHIN_S: Final = 60.0
+WITHIN_S: Final = 120.0
 
 
 async def until(true: Callable[[], object]) -> None:
