@@ -11,6 +11,7 @@ from atoll.burst.settings import BurstSettings
 from atoll.core.model.errors import InvalidInput
 from atoll.embedded.bring_up import clusters_file
 from atoll.embedded.clusters import Cluster, Clusters, read_clusters, write_clusters
+from tools.demo_burst_load import QUICK
 from tools.demo_burst_load import clusters as demo_clusters
 
 EXAMPLES = Path(__file__).parents[3] / "deploy" / "clusters"
@@ -46,7 +47,7 @@ def test_settings_of_the_broker_are_kept(tmp_path: Path) -> None:
 
 
 def test_the_demos_broker_understands_what_it_is_told() -> None:
-    given = Clusters.model_validate(demo_clusters()).burst
+    given = Clusters.model_validate(demo_clusters(QUICK)).burst
     settings = BurstSettings(
         dsn=SecretStr("postgresql:///x"), join_secret=SecretStr("s" * 16), **given
     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from atoll.burst.usecases.books import Books
+from atoll.burst.usecases.status import KEPT_AS, status_from_bytes
 from atoll.core.engine.burst.broker.candidates import rented
 from atoll.core.engine.choice.worth import dollars, in_words
 from atoll.core.model.burst import ENDED, Instance, InstanceId, InstanceState
@@ -50,8 +51,10 @@ class Explainer:
                 metadata={"instance": str(number)},
             )
         decisions = await self._store.decisions(instance=number, limit=DEFAULT_MOST)
-        summary = _sentence(f"instance {number}: {row.why or 'rented'}") + " " + _end(row)
-        return Explanation(summary, tuple(decisions))
+        told = [_sentence(f"instance {number}: {row.why or 'rented'}"), _end(row)]
+        if row.state not in ENDED:
+            told += await self._away(row.offer.provider)
+        return Explanation(" ".join(told), tuple(decisions))
 
     async def last(self, most: int) -> Explanation:
         """The last decisions."""
@@ -66,8 +69,17 @@ class Explainer:
             return _sentence(", ".join(f"instance {n} is {row.state}" for n, row in rows.items()))
         return (
             f"Job {number} does not wait for rented capacity now: it is not queued, it or its "
-            "queue does not allow renting, or no machine on offer could hold all of it."
+            "queue does not allow renting, or nothing on offer could hold all of it."
         )
+
+    async def _away(self, provider: str) -> list[str]:
+        """What the leader says of a provider that does not answer."""
+        kept = status_from_bytes(await self._store.memory(KEPT_AS)).providers
+        return [
+            _sentence(f"provider {provider} does not answer: {each.message}")
+            for each in kept
+            if each.name == provider and not each.reachable
+        ]
 
     async def _now(self, want: Want) -> str:
         policies = {each.queue: each for each in await self._store.policies()}
