@@ -6,13 +6,13 @@ from atoll.adapters.postgres import database
 from atoll.adapters.postgres.database import Database, PoolSize, take_long
 from atoll.ports.store.common import StoreUnavailable
 
-LONGER = "SELECT pg_sleep(0.6)"
+LONGER = "SELECT pg_sleep(1.4)"
 
 
 @pytest.fixture
 async def impatient(store_dsn: str, monkeypatch: pytest.MonkeyPatch) -> Database:
-    """Connections whose transactions may take 0.3 s."""
-    monkeypatch.setitem(database.SESSION, "transaction_timeout", "300ms")
+    """Connections whose transactions may take a second."""
+    monkeypatch.setitem(database.SESSION, "transaction_timeout", "1s")
     return Database(store_dsn, size=PoolSize(2), application="test")
 
 
