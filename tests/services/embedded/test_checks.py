@@ -15,6 +15,7 @@ from atoll.runtime.servers.ports import free_ports
 @pytest.fixture
 def layout(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
     monkeypatch.setattr(checks_machine, "USUAL", {})  # others' servers are nothing to the tests
+    monkeypatch.setattr(checks_machine, "SLOW_FSYNC_MS", 60_000)  # nor is what else the disk does
     return Layout(name="default", data=folder / "not" / "yet" / "there")
 
 
