@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from atoll.cli.burst_chart import bands_of
-from atoll.cli.burst_text import whose
+from atoll.cli.burst_text import asked_for, whose
 from atoll.cli.pictures import clock_axis, plots, saved, time_of
 from atoll.client.burst_views import BurstDecisionInfo, ForecastInfo, QuantileInfo
 
@@ -85,7 +85,7 @@ def _finish(axis: Any, series: ForecastInfo) -> None:
     axis.set_ylim(bottom=0)
     axis.yaxis.get_major_locator().set_params(integer=True)
     quality = f", {100 * series.coverage_90:.0f} % inside the 90 % band" * bool(series.coverage_90)
-    name = f"{series.kind or 'no accelerator'}, {whose(series.queue)}"
+    name = f"{asked_for(series.kind)}, {whose(series.queue)}"
     axis.set_title(f"{name}: {series.model or 'no model yet'}{quality}", loc="left", fontsize=9)
     axis.spines[["top", "right"]].set_visible(False)
 

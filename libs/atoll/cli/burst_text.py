@@ -52,6 +52,11 @@ def whose(queue: str) -> str:
     return f"queue {queue}" if queue else "all queues"
 
 
+def asked_for(kind: str) -> str:
+    """What a forecast counts: a kind of accelerators, or processors."""
+    return "processors (of jobs without accelerators)" if kind == "cpu" else kind
+
+
 def budget_text(budget: BudgetInfo) -> str:
     """`$20.00 an hour, $3,000.00 a month`."""
     parts = (

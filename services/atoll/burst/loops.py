@@ -20,10 +20,11 @@ from atoll.burst.usecases.follower import Follower
 from atoll.burst.usecases.foresight import Foresight
 from atoll.burst.usecases.lives import Lives
 from atoll.burst.usecases.look import Looker
+from atoll.burst.usecases.missing import healths, missing
 from atoll.burst.usecases.nobody import Nobody
 from atoll.burst.usecases.reaper import reap
 from atoll.burst.usecases.term import Term
-from atoll.burst.usecases.upkeep import Upkeep, begin_policy
+from atoll.burst.usecases.upkeep import Upkeep, begin_policy, drop_offers
 from atoll.core.engine.burst.broker.life import Act
 from atoll.core.model.burst import MICROS
 from atoll.core.model.errors import DomainError, Exhausted, StaleEpoch
@@ -109,6 +110,8 @@ class Candidate:
         term = Term(self._books, fence, desks)
         await term.begin()
         await begin_policy(term, self._settings.first_policy)
+        if gone := await drop_offers(term):
+            log.warning("providers are not among the settings any more", providers=gone)
         self.term = term
         telemetry.leads()
         log.info("leading", epoch=str(leadership.epoch), providers=sorted(desks))
@@ -196,11 +199,13 @@ class Candidate:
         telemetry.money([spend.now, *spend.queues])
 
     async def _tell(self, term: Term) -> None:
-        now = await term.now()
-        telemetry.standing(await self._books.store.live_instances(), now=now)
+        now, rows = await term.now(), await self._books.store.live_instances()
+        telemetry.standing(rows, now=now)
         for desk in term.desks.values():
             telemetry.provider(desk)
-        await term.tell(now, self._settings.decide_period_s)
+        left = missing(rows, term.desks)
+        telemetry.missing(left)
+        await term.tell(now, self._settings.decide_period_s, healths(left))
 
 
 async def _taken(beat: Beat) -> bool:

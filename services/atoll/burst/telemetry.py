@@ -2,7 +2,7 @@
 
 import contextlib
 from collections import Counter as Count
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from atoll.burst.usecases.desk import Desk
@@ -39,6 +39,11 @@ PROVIDER_ERRORS: Final = metrics.counter(
 )
 PROVIDER_UP: Final = metrics.gauge(
     "burst_provider_reachable_info", "1 when a provider answered the last call.", ("provider",)
+)
+MISSING: Final = metrics.gauge(
+    "burst_missing_provider_instances",
+    "Instances that are left of a provider that is not among the settings any more.",
+    ("provider",),
 )
 REAPED: Final = metrics.counter(
     "burst_reaped_total", "Machines that were ended because nobody had a row of them."
@@ -97,7 +102,9 @@ def stands_by() -> None:
     """This replica leads no more."""
     LEADING.set(0)
     ENDING_SECONDS.set(0)
-    for gauge in (INSTANCES, RATE, MONTH, BUDGET_LEFT, FORECAST, DEMAND, CAPACITY, COVERAGE):
+    for gauge in (INSTANCES, MISSING, RATE, MONTH, BUDGET_LEFT):
+        gauge.clear()
+    for gauge in (FORECAST, DEMAND, CAPACITY, COVERAGE):
         gauge.clear()
 
 
@@ -152,6 +159,13 @@ def provider(desk: Desk) -> None:
     PROVIDER_UP.labels(desk.name).set(desk.health.reachable)
     errors, desk.errors = desk.errors, 0
     PROVIDER_ERRORS.labels(desk.name).inc(errors)
+
+
+def missing(left: Mapping[str, Sequence[Instance]]) -> None:
+    """What is left of providers that are not among the settings any more."""
+    MISSING.clear()
+    for name, rows in left.items():
+        MISSING.labels(name).set(len(rows))
 
 
 def forecast(series: Iterable[Series]) -> None:

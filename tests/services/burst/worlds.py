@@ -56,7 +56,7 @@ class World:
         self.hints = MemoryHints()
         self.ids = SystemIds()
         self.states = {name: State() for name in clouds or ("cloud",)}
-        self.clouds = {name: self._cloud(name) for name in self.states}
+        self.clouds = {name: self.provider(name) for name in self.states}
         self.settings = BurstSettings(
             providers={name: {} for name in self.clouds},
             join_secret=SecretStr(SECRET),
@@ -83,7 +83,7 @@ class World:
             who_leads=who_leads,
         )
 
-    def _cloud(self, name: str) -> SimulatedProvider:
+    def provider(self, name: str) -> SimulatedProvider:
         """Two zones, two types, a boot of a minute."""
         settings = SimulatedSettings(types=TYPES, zones={"a": Zone(), "b": Zone()})
         return SimulatedProvider(name, settings, self.clock, state=self.states[name])

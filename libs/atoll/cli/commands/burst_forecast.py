@@ -12,7 +12,7 @@ from atoll.cli import exits
 from atoll.cli.booking_keys import print_plain
 from atoll.cli.burst_chart import STYLES, chart
 from atoll.cli.burst_picture import draw_forecast
-from atoll.cli.burst_text import whose
+from atoll.cli.burst_text import asked_for, whose
 from atoll.cli.moments import length
 from atoll.cli.options import DEFAULT_CONNECTION, Connection, Output
 from atoll.cli.render import print_lines
@@ -72,13 +72,13 @@ def lines(
     """All series, each as a chart with what is known of how good it is."""
     if not found:
         yield "nothing is forecast yet: the first forecast comes a minute after the start"
-        yield "it is of accelerators that jobs ask for"
+        yield "it is of accelerators that jobs ask for, and of the processors of those without"
         return
     columns, decisions = shutil.get_terminal_size().columns, tuple(told)
     for number, each in enumerate(found):
         if number:
             yield ""
-        yield f"{each.kind or 'no accelerator'}, {whose(each.queue)}: {_summary(each)}"
+        yield f"{asked_for(each.kind)}, {whose(each.queue)}: {_summary(each)}"
         yield from chart(each, decisions, columns=columns)
         yield _quality(each, now)
         if each.message:

@@ -2,13 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from atoll.burst.usecases import status
 from atoll.burst.usecases.books import Books
-from atoll.burst.usecases.desk import Desk
+from atoll.burst.usecases.desk import Desk, Health
 from atoll.burst.usecases.status import LeaderStatus, status_to_bytes
 from atoll.core.engine.burst.broker.clock import Jump, watched
 from atoll.core.engine.burst.broker.life import LifeTerms
@@ -113,9 +113,9 @@ class Term:
             await self.write(lambda tx: tx.put_memory(KEPT_AS, content), quietly=True)
             self._kept = content
 
-    async def tell(self, now: float, every_s: float) -> None:
+    async def tell(self, now: float, every_s: float, missing: Sequence[Health] = ()) -> None:
         """Write how providers are, for other replicas to tell: when that changed, or got old."""
-        health = tuple(desk.health for desk in self.desks.values())
+        health = (*(desk.health for desk in self.desks.values()), *missing)
         said = tuple((each.name, each.reachable, each.message) for each in health)
         if said == self._said and now < self._told_until:
             return

@@ -81,6 +81,20 @@ async def begin_policy(term: Term, first: BurstPolicy) -> bool:
     return await term.write(change)
 
 
+async def drop_offers(term: Term) -> list[str]:
+    """Forget what providers offered that are not among the settings any more; their names."""
+    offered = {each.provider for each in await term.books.store.offers()}
+    gone = sorted(offered - set(term.desks))
+
+    async def change(tx: BurstTx) -> None:
+        for name in gone:
+            await tx.put_offers(name, [])
+
+    if gone:
+        await term.write(change)
+    return gone
+
+
 def leads_of(rows: list[Instance]) -> dict[str, float]:
     """The middle boot by type of instance, of types that were booted a few times."""
     boots: dict[str, list[float]] = {}
