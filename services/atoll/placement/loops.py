@@ -122,8 +122,9 @@ class Candidate:
             return await election.campaign()
         finally:
             stops.cancel()
-            with suppress(asyncio.CancelledError):
-                await stops
+            await asyncio.wait([stops])  # to suppress its cancellation could lose one of ours
+            if not stops.cancelled():
+                stops.result()
 
     async def _stops_alone(self, leader: Leader) -> None:
         while True:
