@@ -8,12 +8,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import asyncpg
 import yaml
 
 from atoll.client import AsyncClient, ClientConfig
 from atoll.runtime.servers.ports import free_ports
 from tests.e2e.processes import ServiceProcess
 from tests.support.lines import whole_lines
+from tests.support.waiting import eventually
 
 SMALL = {
     "levels": ["rack"],
@@ -85,7 +87,7 @@ class Stack:
         reservations: int = 0,
         wrong: Mapping[str, dict[str, Any]] = MappingProxyType({}),
     ) -> None:
-        """Start everything, and wait until every agent has a session.
+        """Start everything, and wait until every agent has a session and its nodes are known.
 
         `wrong` tells how clusters misbehave from their first moment.
         """
@@ -95,12 +97,14 @@ class Stack:
         self.reservations = [self._service("reservation") for _ in range(reservations)]
         for service in self.processes():
             service.start()
-        for cluster in clusters:
+        names = set(clusters)
+        for cluster in sorted(names):
             agent = self.add_agent(cluster)
             if cluster in wrong:
                 self.misbehave(cluster, wrong[cluster])
             agent.start()
         await asyncio.gather(*(p.wait_ready() for p in self.processes()))
+        await eventually(lambda: self._knows_nodes_of(names))
         await self.leader()
 
     def stop(self) -> None:
@@ -183,6 +187,14 @@ class Stack:
             await asyncio.sleep(0.1)
         tails = "\n".join(p.tail() for p in self.placements)
         raise AssertionError(f"nobody leads:\n{tails}")
+
+    async def _knows_nodes_of(self, clusters: set[str]) -> bool:
+        connection = await asyncpg.connect(self.dsn)
+        try:
+            found = await connection.fetch("SELECT DISTINCT cluster FROM nodes")
+        finally:
+            await connection.close()
+        return clusters <= {row["cluster"] for row in found}
 
     def _service(self, service: str, **env: str) -> ServiceProcess:
         first, second = free_ports(2)
