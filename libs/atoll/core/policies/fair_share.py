@@ -62,8 +62,9 @@ class FairShareSettings:
     urgency: float = 0.0
     """Seconds gained by each doubling of what a start now is worth over what the job takes, by how
     long its like have run, per second of the largest backlog."""
-    patience: Patience = field(default_factory=lambda: Patience(after_s=6 * HOUR_S))
-    """When nodes are cleared for a gang."""
+    patience: Patience = field(default_factory=lambda: Patience(after_s=24 * HOUR_S, below=0.25))
+    """When nodes are cleared for a gang. Others pay for it with idle devices, so that it is for the
+    few whose queue gets next to nothing."""
     rebalance: bool = False
     """Of two queues that borrow, the one with more gives way to the other's job, if even with
     that job the larger of the two is smaller than before."""
