@@ -34,6 +34,8 @@ class Journal:
 
     def __init__(self, path: Path, memory: Memory, log: GroupLog) -> None:
         self.memory = memory
+        self.applied = memory.applied or 0
+        """Decisions up to here are on disk; those of the memory may still be on their way."""
         self._path = path
         self._log = log
         self._limit = max(LEAST_REWRITE_BYTES, GROWTH * log.size)
@@ -46,7 +48,9 @@ class Journal:
     async def append(self, records: Sequence[Record]) -> None:
         """Return when the records, and all before them, are durable; raises LogBroken."""
         self._take(records)
+        applied = self.memory.applied or 0
         await self._log.append(frames(records))
+        self.applied = applied
         self._bound()
 
     def note(self, records: Sequence[Record]) -> None:

@@ -46,7 +46,7 @@ class Parts:
 
     @property
     def applied(self) -> int:
-        """Decisions journalled: all up to this number."""
+        """Decisions taken in: all up to this number. Dispatch is told only of `journal.applied`."""
         return self.journal.memory.applied or 0
 
     def hello(self, *, can_guard: bool) -> agent_pb2.SessionRequest:
@@ -58,7 +58,7 @@ class Parts:
                 agent_instance=memory.instance,
                 backend=what.name,
                 can_guard=can_guard,
-                applied_seq=self.applied,
+                applied_seq=self.journal.applied,
                 last_report=self.reports.last,
                 levels=what.levels,
                 labels=dict(what.labels) | dict(self.labels),

@@ -41,7 +41,7 @@ class Sender:
         self._call = call
         self._output = output
         self._wake = wake
-        self._told_applied = parts.applied
+        self._told_applied = parts.journal.applied
         self._number = 0
         self._due = False
         self.leaving = False
@@ -89,8 +89,8 @@ class Sender:
         parts, request = self._parts, agent_pb2.SessionRequest
         if self._due:
             return request(heartbeat=self._heartbeat())
-        if self._told_applied < parts.applied:
-            self._told_applied = parts.applied
+        if self._told_applied < parts.journal.applied:
+            self._told_applied = parts.journal.applied
             return request(applied_seq=self._told_applied)
         if (reports := parts.reports.next_batch(REPORTS_PER_MESSAGE)) is not None:
             return request(reports=reports)
@@ -109,7 +109,7 @@ class Sender:
             del self._sent[next(iter(self._sent))]
         return agent_pb2.Heartbeat(
             number=self._number,
-            applied_seq=parts.applied,
+            applied_seq=parts.journal.applied,
             inventory_hash=parts.stock.hash,
             inventory_number=parts.stock.number,
             running=parts.worker.running,

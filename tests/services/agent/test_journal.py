@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atoll.adapters.system import SystemClock
+from atoll.agent import grouplog
 from atoll.agent import journal as journals
 from atoll.agent.grouplog import GroupLog, LogBroken
 from atoll.agent.journal import (
@@ -218,6 +220,23 @@ def test_a_folder_is_locked_until_its_agent_ends(tmp_path: Path) -> None:
         lock_folder(tmp_path)
     os.close(held)
     os.close(lock_folder(tmp_path))
+
+
+async def test_a_decision_is_not_said_to_be_applied_before_it_is_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = open_journal(tmp_path, "c1", instance="a")
+    disk = threading.Event()
+    monkeypatch.setattr(grouplog, "write_durably", lambda file, pending: disk.wait(60))
+    appending = asyncio.create_task(
+        journal.append([Decided(1, AttemptId(1), DecisionKind.START, b"")])
+    )
+    await asyncio.sleep(0)
+    assert (journal.memory.applied, journal.applied) == (1, 0)
+    disk.set()
+    await appending
+    assert journal.applied == 1
+    await journal.close()
 
 
 async def test_nothing_is_durable_after_the_disk_has_failed(tmp_path: Path) -> None:

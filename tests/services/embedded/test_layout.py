@@ -30,7 +30,7 @@ def test_root_keeps_them_where_nobody_can_pass(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delenv("ATOLL_STATE_DIR", raising=False)
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    assert Layout.of("default", None).data == Path("/var/lib/atoll/default")
+    assert Layout.of("nobody-s", None).data == Path("/var/lib/atoll/nobody-s")
 
 
 def test_a_user_keeps_them_at_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,7 +38,7 @@ def test_a_user_keeps_them_at_home(folder: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    assert Layout.of("default", None).data == folder / ".local/state/atoll/default/data"
+    assert Layout.of("nobody-s", None).data == folder / ".local/state/atoll/nobody-s/data"
 
 
 @pytest.mark.usefixtures("state")
