@@ -222,6 +222,8 @@ class FakeDispatch(agent_pb2_grpc.AgentServiceServicer):
     ) -> None:
         try:
             async for request in requests:
+                if self.stream is not stream:
+                    break  # of a session that is over nothing is taken any more
                 assert request.session_epoch == stream.epoch
                 self._take(stream, request)
                 self._heard.set()
